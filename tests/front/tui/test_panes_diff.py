@@ -1,6 +1,7 @@
 """The change of a task in the view: by file, in columns, with comments that are sent."""
 
 import pytest
+from textual.widgets import TextArea
 
 from crew.runner.by_hand import change_text
 from front.conftest import until
@@ -38,6 +39,11 @@ async def look_at_diff(seat):
     await seat.sees("First")
     await seat.press("l", "v", "v")
     await seat.until(lambda: type(seat.view.pane).__name__ == "DiffPane")
+
+
+async def fill(seat, text):
+    await seat.until(lambda: seat.view.screen.query(TextArea))
+    seat.view.screen.query_one(TextArea).text = text
 
 
 async def go_to_line(seat, words):
@@ -91,18 +97,18 @@ def test_comments_send_a_done_task_back_as_one_text(changed):
         await go_to_line(seat, "return 1")
         await seat.press("c")
         await seat.sees("src/one.py, line 2: return 1")
-        await seat.type("why not 2")
+        await fill(seat, "why not 2")
         await seat.press("ctrl+s")
         await seat.sees("▌ why not 2")
         await seat.sees("1 comment")
         await go_to_line(seat, "hello")
         await seat.press("enter")
-        await seat.type("keep it")
+        await fill(seat, "keep it")
         await seat.press("ctrl+s")
         await seat.sees("2 comments")
         await go_to_line(seat, "def one")
         await seat.press("c")
-        await seat.type("oops")
+        await fill(seat, "oops")
         await seat.press("ctrl+s")
         await seat.sees("3 comments")
         await go_to_line(seat, "oops")
@@ -138,7 +144,7 @@ def test_comments_on_work_in_progress_are_a_message_and_survive_a_refusal(change
         await seat.sees("src/one.py")
         await go_to_line(seat, "return 1")
         await seat.press("c")
-        await seat.type("why")
+        await fill(seat, "why")
         await seat.press("ctrl+s")
         await seat.sees("▌ why")
         seat.view.action_leave_task()
@@ -190,7 +196,7 @@ def test_a_new_commit_of_the_task_is_shown_and_a_merged_one_takes_no_comments(ch
         await seat.sees("src/one.py  +2")  # its merge commit
         await go_to_line(seat, "return 1")
         await seat.press("c")
-        await seat.type("late")
+        await fill(seat, "late")
         await seat.press("ctrl+s")
         await seat.sees("▌ late")
         await seat.press("C")

@@ -7,6 +7,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from crew.domain.kernel.frozen import frozen
+from crew.domain.rows.task import Task
 from crew.front.tui.diff.diff_colours import CodeColours
 from crew.front.tui.diff.diff_lines import DiffPainter
 from crew.front.tui.diff.diff_rows import DiffRow, anchor_at, diff_rows
@@ -97,9 +98,9 @@ class DiffPane(Pane):
         self._is_due = True
 
     async def _read(self, task: str) -> None:
-        known = self._change
+        known, row = self._change, self.picture.world.tasks.get(task)
         try:
-            found = await self.read(lambda workplace: _read_change(workplace, task, known))
+            found = await self.read(lambda workplace: _read_change(workplace, task, row, known))
         finally:
             self._is_reading = False
             self._read_at = time.monotonic()
@@ -108,7 +109,7 @@ class DiffPane(Pane):
         elif isinstance(found, Unread):
             self._change = ReadChange(why_empty=found.why)
             self._show_change()
-        elif found is not known:
+        elif found != known:
             self._change = found
             self._show_change()
 
@@ -262,9 +263,11 @@ class DiffPane(Pane):
             self._show_change()
 
 
-def _read_change(workplace: Workplace, task: str, known: ReadChange) -> ReadChange:
+def _read_change(
+    workplace: Workplace, task: str, row: Task | None, known: ReadChange
+) -> ReadChange:
     """The change now; the known one if its commits are the same."""
-    place = find_change(workplace, task)
+    place = find_change(workplace, task, row=row, known=known.place)
     if place is None:
         return ReadChange(why_empty=NOT_BEGUN)
     if place == known.place:
