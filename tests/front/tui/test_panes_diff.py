@@ -72,6 +72,10 @@ def test_a_change_is_shown_by_file_in_one_or_two_columns(changed):
         assert pane.cursor == first
         await seat.press("g", "j", "enter")
         assert (pane.cursor_row.kind, pane.cursor_row.place[0]) == ("file", 1)
+        await seat.press("g")
+        assert pane.cursor_row.kind == "entry"
+        await seat.pilot.click(offset=(pane.region.x + 5, pane.region.y))
+        await seat.until(lambda: pane.cursor_row.kind == "file")
         await seat.press("b")
         await seat.sees("two columns need a width of 100")
         await seat.press("z", "b")

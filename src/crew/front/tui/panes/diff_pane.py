@@ -20,7 +20,7 @@ from crew.front.tui.diff.line_comments import (
 )
 from crew.front.tui.live.picture import News
 from crew.front.tui.panes.pane import Pane, Unread
-from crew.front.tui.widgets.line_list import ShownLine
+from crew.front.tui.widgets.line_list import LineList, ShownLine
 from crew.front.tui.widgets.paint import Span, safe
 from crew.runner.by_hand.change_text import ChangePlace, change_text, find_change
 from crew.workplace import Workplace
@@ -120,7 +120,7 @@ class DiffPane(Pane):
             files=change.files, colours=CodeColours(), in_two_columns=in_two
         )
         comments = self.comments.of(self.task_id)
-        rows = diff_rows(change.files, comments, in_two_columns=in_two)
+        rows = diff_rows(change.files, comments, in_two_columns=in_two, width=self.line_width)
         if not change.files:
             rows.append(DiffRow("note", text=change.why_empty or NOTHING))
         elif not change.is_all:
@@ -132,7 +132,8 @@ class DiffPane(Pane):
         return self._painter.line(row, width)
 
     def on_resize(self) -> None:
-        if self._wants_two_columns and self._change.files:
+        is_shaped = self._wants_two_columns or self.comments.of(self.task_id)
+        if is_shaped and self._change.files:
             self._show_change()
 
     def remarks(self) -> list[Span]:
@@ -190,6 +191,10 @@ class DiffPane(Pane):
             self._go_to(next(n for n in heads if self.rows[n].place[0] == row.place[0]))
         else:
             self.action_comment()
+
+    def on_line_list_chosen(self, message: LineList.Chosen) -> None:
+        message.stop()
+        self.action_choose()
 
     def action_comment(self) -> None:
         self.run_worker(self._comment(), exit_on_error=False)
