@@ -1,6 +1,7 @@
 """The change of a task in the view: by file, in columns, with comments that are sent."""
 
 import pytest
+from textual.widgets import TextArea
 
 from crew.runner.by_hand import change_text
 from front.conftest import until
@@ -40,6 +41,11 @@ async def look_at_diff(seat):
     await seat.until(lambda: type(seat.view.pane).__name__ == "DiffPane")
 
 
+async def fill(seat, text):
+    await seat.until(lambda: seat.view.screen.query(TextArea))
+    seat.view.screen.query_one(TextArea).text = text
+
+
 async def go_to_line(seat, words):
     pane = seat.view.pane
     for index in range(len(pane.rows)):
@@ -66,6 +72,10 @@ def test_a_change_is_shown_by_file_in_one_or_two_columns(changed):
         assert pane.cursor == first
         await seat.press("g", "j", "enter")
         assert (pane.cursor_row.kind, pane.cursor_row.place[0]) == ("file", 1)
+        await seat.press("g")
+        assert pane.cursor_row.kind == "entry"
+        await seat.pilot.click(offset=(pane.region.x + 5, pane.region.y))
+        await seat.until(lambda: pane.cursor_row.kind == "file")
         await seat.press("b")
         await seat.sees("two columns need a width of 100")
         await seat.press("z", "b")
@@ -91,18 +101,18 @@ def test_comments_send_a_done_task_back_as_one_text(changed):
         await go_to_line(seat, "return 1")
         await seat.press("c")
         await seat.sees("src/one.py, line 2: return 1")
-        await seat.type("why not 2")
+        await fill(seat, "why not 2")
         await seat.press("ctrl+s")
         await seat.sees("▌ why not 2")
         await seat.sees("1 comment")
         await go_to_line(seat, "hello")
         await seat.press("enter")
-        await seat.type("keep it")
+        await fill(seat, "keep it")
         await seat.press("ctrl+s")
         await seat.sees("2 comments")
         await go_to_line(seat, "def one")
         await seat.press("c")
-        await seat.type("oops")
+        await fill(seat, "oops")
         await seat.press("ctrl+s")
         await seat.sees("3 comments")
         await go_to_line(seat, "oops")
@@ -138,7 +148,7 @@ def test_comments_on_work_in_progress_are_a_message_and_survive_a_refusal(change
         await seat.sees("src/one.py")
         await go_to_line(seat, "return 1")
         await seat.press("c")
-        await seat.type("why")
+        await fill(seat, "why")
         await seat.press("ctrl+s")
         await seat.sees("▌ why")
         seat.view.action_leave_task()
@@ -190,7 +200,7 @@ def test_a_new_commit_of_the_task_is_shown_and_a_merged_one_takes_no_comments(ch
         await seat.sees("src/one.py  +2")  # its merge commit
         await go_to_line(seat, "return 1")
         await seat.press("c")
-        await seat.type("late")
+        await fill(seat, "late")
         await seat.press("ctrl+s")
         await seat.sees("▌ late")
         await seat.press("C")

@@ -223,6 +223,16 @@ def test_comments_stand_below_their_lines_and_a_lost_one_above_the_files():
         assert all(anchor_at(files, row) for row in rows if row.kind == "line")
 
 
+def test_a_long_comment_is_wrapped():
+    book = CommentBook()
+    book.write("1", Anchor(path="src/a.py", side="new", line=2, code="TWO"), "word " * 40)
+    rows = diff_rows(parse_diff(TWO_HUNKS), book.of("1"), in_two_columns=False, width=46)
+    shown = [row.text for row in rows if row.kind == "comment"]
+    assert len(shown) == 5
+    assert "".join(shown) == "word " * 40
+    assert max(map(len, shown)) <= 40
+
+
 def test_comments_are_one_message_with_file_line_and_code():
     book = CommentBook()
     first = Anchor(path="b\x1b[31m.py", side="new", line=12, code="    return 1\r")

@@ -59,10 +59,15 @@ class LogTail:
 
     def has_changed(self) -> bool:
         """Whether a look would find something; costs one call of the system."""
+        return self.unread() != 0
+
+    def unread(self) -> int:
+        """How many bytes a look would read, as far as is known; -1 for another log."""
         found = _stat(self._log)
         if found is None:
-            return self._place is not None
-        return (found.st_dev, found.st_ino) != self._place or found.st_size != self._at
+            return 0 if self._place is None else -1
+        is_same = (found.st_dev, found.st_ino) == self._place and found.st_size >= self._at
+        return found.st_size - self._at if is_same else -1
 
     def look(self) -> LogNews:
         """Read what was written since the last look, at most a part."""

@@ -5,6 +5,10 @@ from typing import Literal, NamedTuple
 
 from crew.front.tui.diff.diff_text import DiffLine, FileDiff, Hunk
 from crew.front.tui.diff.line_comments import Anchor, LineComment, anchor_of
+from crew.front.tui.widgets.paint import safe
+from crew.front.tui.widgets.wrap import wrapped
+
+COMMENT_INDENT = 6
 
 RowKind = Literal["counter", "entry", "blank", "file", "note", "hunk", "line", "comment"]
 
@@ -32,8 +36,9 @@ class DiffRow(NamedTuple):
 class _Comments:
     """The comments by their place, and those whose place is gone."""
 
-    def __init__(self, comments: Iterable[LineComment]) -> None:
+    def __init__(self, comments: Sequence[LineComment], width: int) -> None:
         self._by_anchor = {one.anchor: one for one in comments}
+        self._width = width
         self.paths = {one.anchor.path for one in comments}
 
     def taken(self, path: str, lines: Iterable[DiffLine | None]) -> Iterator[DiffRow]:
@@ -42,30 +47,38 @@ class _Comments:
             anchor = anchor_of(path, line) if line is not None else None
             comment = self._by_anchor.pop(anchor, None) if anchor else None
             if comment is not None:
-                yield from comment_rows(comment)
+                yield from self.rows_of(comment)
+
+    def rows_of(self, comment: LineComment) -> Iterator[DiffRow]:
+        for line in comment.text.splitlines() or [""]:
+            for part in wrapped(((safe(line), ""),), self._width):
+                text = "".join(piece for piece, _ in part)
+                yield DiffRow("comment", text=text, comment=comment.number)
 
     @property
     def left(self) -> list[LineComment]:
         return list(self._by_anchor.values())
 
 
-def comment_rows(comment: LineComment) -> Iterator[DiffRow]:
-    for line in comment.text.splitlines() or [""]:
-        yield DiffRow("comment", text=line, comment=comment.number)
-
-
 def diff_rows(
-    files: Sequence[FileDiff], comments: Sequence[LineComment], *, in_two_columns: bool
+    files: Sequence[FileDiff],
+    comments: Sequence[LineComment],
+    *,
+    in_two_columns: bool,
+    width: int = 80,
 ) -> list[DiffRow]:
-    """All rows: the counter of comments, the list of files, and each file with its lines."""
-    book = _Comments(comments)
+    """All rows: the counter of comments, the list of files, and each file with its lines.
+
+    Only comments are wrapped to the width; lines of code are cut where they are drawn.
+    """
+    book = _Comments(comments, max(20, width - COMMENT_INDENT))
     body = list(_body(files, book, in_two_columns=in_two_columns))
     rows: list[DiffRow] = []
     if comments:
         rows.append(DiffRow("counter", text=str(len(comments))))
     for lost in book.left:
         words = f"{lost.anchor.path}, line {lost.anchor.line}: no longer in the diff"
-        rows += [DiffRow("note", text=words), *comment_rows(lost)]
+        rows += [DiffRow("note", text=words), *book.rows_of(lost)]
     rows += [DiffRow("entry", (number, -1, -1)) for number in range(len(files))]
     return [*rows, *body]
 

@@ -8,7 +8,7 @@ from textual.binding import Binding, BindingType
 from crew.domain.kernel.frozen import frozen
 from crew.front.tui.live.picture import News
 from crew.front.tui.panes.pane import Pane, Unread
-from crew.front.tui.widgets.line_list import ShownLine
+from crew.front.tui.widgets.line_list import LineList, ShownLine
 from crew.front.tui.widgets.paint import fit, safe
 from crew.runner.upkeep.kept_work import kept_views, remarks
 from crew.workplace import Workplace
@@ -76,6 +76,10 @@ class CheckpointPane(Pane):
             self.say(EMPTY)
         else:
             self.show(found, _line_of, key_of=lambda row: row.key)
+
+    def on_line_list_chosen(self, message: LineList.Chosen) -> None:
+        message.stop()
+        self.action_restore()
 
     def action_restore(self) -> None:
         if isinstance(self.cursor_row, KeptRow):

@@ -7,6 +7,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from crew.domain.kernel.frozen import frozen
+from crew.domain.rows.task import Task
 from crew.front.tui.diff.diff_colours import CodeColours
 from crew.front.tui.diff.diff_lines import DiffPainter
 from crew.front.tui.diff.diff_rows import DiffRow, anchor_at, diff_rows
@@ -19,7 +20,7 @@ from crew.front.tui.diff.line_comments import (
 )
 from crew.front.tui.live.picture import News
 from crew.front.tui.panes.pane import Pane, Unread
-from crew.front.tui.widgets.line_list import ShownLine
+from crew.front.tui.widgets.line_list import LineList, ShownLine
 from crew.front.tui.widgets.paint import Span, safe
 from crew.runner.by_hand.change_text import ChangePlace, change_text, find_change
 from crew.workplace import Workplace
@@ -97,9 +98,9 @@ class DiffPane(Pane):
         self._is_due = True
 
     async def _read(self, task: str) -> None:
-        known = self._change
+        known, row = self._change, self.picture.world.tasks.get(task)
         try:
-            found = await self.read(lambda workplace: _read_change(workplace, task, known))
+            found = await self.read(lambda workplace: _read_change(workplace, task, row, known))
         finally:
             self._is_reading = False
             self._read_at = time.monotonic()
@@ -108,7 +109,7 @@ class DiffPane(Pane):
         elif isinstance(found, Unread):
             self._change = ReadChange(why_empty=found.why)
             self._show_change()
-        elif found is not known:
+        elif found != known:
             self._change = found
             self._show_change()
 
@@ -119,7 +120,7 @@ class DiffPane(Pane):
             files=change.files, colours=CodeColours(), in_two_columns=in_two
         )
         comments = self.comments.of(self.task_id)
-        rows = diff_rows(change.files, comments, in_two_columns=in_two)
+        rows = diff_rows(change.files, comments, in_two_columns=in_two, width=self.line_width)
         if not change.files:
             rows.append(DiffRow("note", text=change.why_empty or NOTHING))
         elif not change.is_all:
@@ -131,7 +132,8 @@ class DiffPane(Pane):
         return self._painter.line(row, width)
 
     def on_resize(self) -> None:
-        if self._wants_two_columns and self._change.files:
+        is_shaped = self._wants_two_columns or self.comments.of(self.task_id)
+        if is_shaped and self._change.files:
             self._show_change()
 
     def remarks(self) -> list[Span]:
@@ -189,6 +191,10 @@ class DiffPane(Pane):
             self._go_to(next(n for n in heads if self.rows[n].place[0] == row.place[0]))
         else:
             self.action_comment()
+
+    def on_line_list_chosen(self, message: LineList.Chosen) -> None:
+        message.stop()
+        self.action_choose()
 
     def action_comment(self) -> None:
         self.run_worker(self._comment(), exit_on_error=False)
@@ -262,9 +268,11 @@ class DiffPane(Pane):
             self._show_change()
 
 
-def _read_change(workplace: Workplace, task: str, known: ReadChange) -> ReadChange:
+def _read_change(
+    workplace: Workplace, task: str, row: Task | None, known: ReadChange
+) -> ReadChange:
     """The change now; the known one if its commits are the same."""
-    place = find_change(workplace, task)
+    place = find_change(workplace, task, row=row, known=known.place)
     if place is None:
         return ReadChange(why_empty=NOT_BEGUN)
     if place == known.place:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
+from textual.timer import Timer
 
 from crew.domain.kernel.log_entry import LogEntry
 from crew.front.tui.panes.log_lines import LogRow, found_in, log_rows, marked_line
@@ -18,11 +19,17 @@ from crew.runner.by_hand.log_tail import LogNews, LogTail
 from crew.workplace import Workplace
 
 LOOK_EVERY_S = 0.04
+AT_ONCE = 32_768
+"""So many bytes are read at once; for more a thread is worth its delay."""
+
 VISIBLE_S = 0.3
 """A pane that was not ticked for this long is not visible."""
 
 MOST_ENTRIES = 20_000
 """More than these are not kept: a log that is followed is then read from its end again."""
+
+MOST_EARLIER = 100_000
+"""Scrolling up reads no more than these; `crew logs` prints all of a log."""
 
 
 class LogPane(Pane):
@@ -47,13 +54,14 @@ class LogPane(Pane):
         self._firm = 0  # rows of entries that no news can change any more
         self._begun = 0  # how many entries the first look at the end has found
         self._width = 0
+        self._timer: Timer | None = None
         self._ticked_at = 0.0
         self._is_reading = self._has_looked = False
         self._follows = True
         self._word, self._match = "", -1
 
     def on_mount(self) -> None:
-        self.set_interval(LOOK_EVERY_S, self._look)
+        self._timer = self.set_interval(LOOK_EVERY_S, self._look, pause=True)
 
     # Reading
 
@@ -65,6 +73,12 @@ class LogPane(Pane):
         self.retitle()
         self.tick()
         self._look()
+        if self._timer is not None:
+            self._timer.resume()
+
+    def leave(self) -> None:
+        if self._timer is not None:
+            self._timer.pause()
 
     def _empty(self) -> None:
         self._entries, self._unfinished, self._log_rows, self._firm = [], None, [], 0
@@ -74,7 +88,7 @@ class LogPane(Pane):
     def tick(self) -> None:
         self._ticked_at = time.monotonic()
         is_at_top = not self._follows and self.scroll_offset.y == 0
-        if is_at_top and self._tail.has_earlier and not self._is_full:
+        if is_at_top and self._tail.has_earlier and len(self._entries) < MOST_EARLIER:
             self._start(self._read_earlier)
 
     @property
@@ -86,12 +100,16 @@ class LogPane(Pane):
         is_visible = time.monotonic() < self._ticked_at + VISIBLE_S
         if not is_visible or not self.task_id or self._is_reading:
             return
-        if self._has_looked and not self._tail.has_changed():
+        unread = self._tail.unread()
+        if self._has_looked and not unread:
             return
-        if not self._is_full:
+        if self._is_full:
+            if self._follows:
+                self.fill()
+        elif self._has_looked and 0 < unread <= AT_ONCE:
+            self._take_in(_look_at(self._tail))
+        else:
             self._start(self._read_on)
-        elif self._follows:
-            self.fill()
 
     def _start(self, read: Callable[[], Coroutine[Any, Any, None]]) -> None:
         if not self._is_reading:
@@ -101,9 +119,7 @@ class LogPane(Pane):
     async def _read_on(self) -> None:
         tail = self._tail
         try:
-            news = await asyncio.to_thread(tail.look)
-        except OSError:
-            news = LogNews()
+            news = await asyncio.to_thread(_look_at, tail)
         finally:
             self._is_reading = False
         if tail is not self._tail:
@@ -259,3 +275,10 @@ class LogPane(Pane):
         self._word, self._match = "", -1
         self.redraw()
         self.retitle()
+
+
+def _look_at(tail: LogTail) -> LogNews:
+    try:
+        return tail.look()
+    except OSError:  # it vanished meanwhile
+        return LogNews()
