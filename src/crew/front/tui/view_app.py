@@ -127,12 +127,12 @@ class CrewView(ActionApp):
             self.post_message(NewsCame(news))
 
     def on_news_came(self, message: NewsCame) -> None:
+        if not self.screen_stack:  # the view is ending
+            return
         self.picture = message.news.picture
         for page in self.screen_stack[0].query(Page):
             page.take(message.news)
-        if self._wanted_task in self.picture.items:
-            self.page.move_to_key(self._wanted_task)
-            self._wanted_task = ""
+        self._go_on()
         if self.is_pane_visible:
             self._open_pane(message.news)
         self._paint_bars()
@@ -150,7 +150,7 @@ class CrewView(ActionApp):
             self._paint_bars()
 
     def _tick(self) -> None:
-        if self.is_pane_visible and len(self.screen_stack) == 1:
+        if len(self.screen_stack) == 1 and self.is_pane_visible:
             self.pane.tick()
 
     def _paint_bars(self) -> None:
@@ -241,7 +241,12 @@ class CrewView(ActionApp):
     def go_to_task(self, task: str) -> None:
         """Put the cursor on a task, as soon as it is shown."""
         self._wanted_task = task
-        self.expect_tasks()
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self._wanted_task in self.picture.items:
+            self.page.move_to_key(self._wanted_task)
+            self._wanted_task = ""
 
     def change_choices(self, **changes: Any) -> None:
         """Show the board in another way, and keep it for the next time."""
