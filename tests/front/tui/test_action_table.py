@@ -7,7 +7,7 @@ from collections import Counter
 import click
 
 from crew.config.model import KeyBinding
-from crew.domain.kernel.key_names import key_name
+from crew.config.toml.key_names import key_name
 from crew.domain.rows.task import TaskState
 from crew.front.cli.call import Call
 from crew.front.cli.catalogue import ALIASES, COMMANDS
@@ -29,7 +29,7 @@ from crew.front.tui.dialogs.fuzzy_search import best_matches
 from crew.front.tui.view_app import CrewView
 from crew.front.tui.widgets.line_list import LineList
 
-SEED = (*"s S a x R n y Y d E e m c B p M r / o A ? q".split(" "), "enter", "space")
+SEED = (*"sSaxRnyYdEemcBpMr/oA?q", "enter", "space")
 MORE = ("i", "K", "u", "t", ":", "w", "N")
 
 

@@ -68,5 +68,5 @@ def _needs_task(bound: KeyBinding, task: str) -> Conflict | UsageError:
     return Conflict(
         f"the key {bound.key} needs the worktree of task {task}, which has none now",
         hint=f"`crew start {task}` makes one",
-        code="no_worktree",
+        code="key_needs_worktree",
     )

@@ -6,7 +6,7 @@ from crew.domain.rows.task import FINISHED
 from crew.front.cli.tasks.edit import MOVES
 from crew.front.tui.actions.background_thread import in_background
 from crew.front.tui.actions.session_actions import agents_of, kind_choices
-from crew.front.tui.board.task_text import changes_to, task_block
+from crew.front.tui.board.task_as_text import changes_to, task_block
 from crew.front.tui.dialogs.choice import Choice
 from crew.runner.by_hand.person_editor import edit_text
 from crew.runner.by_hand.pull_request import open_pull_request, pull_request_of

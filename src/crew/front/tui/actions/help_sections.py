@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from crew.config.model import KeyBinding
-from crew.domain.kernel.key_names import key_name
+from crew.config.toml.key_names import key_name
 from crew.front.tui.actions.action import Action
 
 MOVES: tuple[tuple[tuple[str, ...], str], ...] = (
