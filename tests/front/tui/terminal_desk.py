@@ -5,7 +5,16 @@ from contextlib import nullcontext
 import pytest
 
 from crew.front.tui.view_app import CrewView
-from front.test_cli_sessions import CONFIG, HEADLESS, PANE, Context
+from front.test_cli_sessions import CONFIG, HEADLESS, Context
+
+PANE = """\
+echo "agent of task $CREW_TASK_ID is here"
+while read -r line; do
+  echo "$line" >> "$SCENE/told-$CREW_TASK_ID"
+  case "$line" in "do "*) eval "${line#do }" ;; esac
+done
+"""
+"""What begins with `do` is done; all that it is told is written down."""
 
 
 def make_desk(bare_scene):

@@ -174,11 +174,12 @@ def test_a_pull_request_is_refused_clearly_or_asked_for_and_opened(desk, monkeyp
         desk.ok("start", "1")
         desk.commit("made")
         await seat.press("p")
-        await seat.sees("open a pull request against main?")
+        await seat.sees("Push crew-1-gh-12 to origin")
         await seat.press("n")
         assert desk.git("-C", str(remote), "branch") == ""
+        await seat.until(lambda: len(seat.view.screen_stack) == 1)
         await seat.press("p")
-        await seat.sees("open a pull request against main?")
+        await seat.sees("Push crew-1-gh-12 to origin")
         await seat.press("y")
         await seat.hears("the pull request is open")
         branch = "crew-1-gh-12"
@@ -188,7 +189,7 @@ def test_a_pull_request_is_refused_clearly_or_asked_for_and_opened(desk, monkeyp
         assert given[-1] == "Closes #12"
         on_path(desk, "gh", "exit 4\n", monkeypatch)
         await seat.press("p")
-        await seat.sees("open a pull request against main?")
+        await seat.sees("Push crew-1-gh-12 to origin")
         await seat.press("y")
         await seat.hears("it ended with exit code 4")
 
@@ -214,7 +215,7 @@ def test_a_task_is_started_at_a_terminal_and_worked_on_to_its_merge(desk, monkey
 
         await seat.press("t")
         await seat.sees("Message to the agent of task 1")
-        await seat.paste("touch sent")
+        await seat.paste("do touch sent")
         await seat.press("ctrl+s")
         await seat.until((desk.worktree() / "sent").exists)
 
@@ -242,12 +243,13 @@ def test_a_task_is_started_at_a_terminal_and_worked_on_to_its_merge(desk, monkey
         await seat.sees("Done (awaits merge)")
         await seat.press("R")
         await seat.sees("What must change in task 1?")
-        await seat.paste("echo more > more")
+        await seat.paste("[red] more, please")
         await seat.press("ctrl+s")
         await seat.until(lambda: desk.status("1") == "in_progress")
-        await seat.until((desk.worktree() / "more").exists)
+        told = desk.folder / "told-1"
+        await seat.until(lambda: "[red] more, please" in told.read_text())
         await seat.until(lambda: item(seat).comments)
-        assert item(seat).comments[-1].text.strip() == "echo more > more"
+        assert item(seat).comments[-1].text.strip() == "[red] more, please"
 
         desk.commit("more")
         desk.ok("complete", "1")
@@ -293,7 +295,7 @@ def test_the_menu_offers_what_is_possible_and_takes_its_keys(scene):
         await seat.press("escape", "space", *["down"] * 4, "enter")
         await seat.sees("Close task 1")
         await seat.press("enter")
-        await seat.until(lambda: scene.status("1") == "closed")
+        await seat.until(lambda: seat.view.picture.status_of("1") == "closed")
         await seat.press("space")
         await seat.hears("choose a task first")
         await seat.press("A", "enter")

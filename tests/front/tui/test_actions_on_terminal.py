@@ -25,8 +25,8 @@ def test_attach_exec_and_editor_have_the_terminal_and_give_it_back(desk, on_scre
     screen.type("a")
     screen.until("agent of task 1 is here")
     screen.shown = ""
-    screen.type("echo typed > typed\r")
-    screen.until("echo typed")
+    screen.type("do echo typed > typed\r")
+    screen.until("do echo typed")
     screen.shown = ""
     screen.type("\x07")  # ctrl+g
     screen.until("In Progress")

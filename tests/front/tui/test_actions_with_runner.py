@@ -82,10 +82,11 @@ def test_a_done_task_is_sent_back_and_merged_while_a_runner_is_up(desk):  # noqa
         desk.ok("complete", "1")
         await seat.sees("Done (awaits merge)")
         await seat.press("R")
-        await seat.paste("true")
+        await seat.paste("one more")
         await seat.press("ctrl+s")
         await seat.hears("task 1 is sent back")
         assert desk.status("1") == "in_progress"
+        await seat.until(lambda: "one more" in (desk.folder / "told-1").read_text())
         desk.ok("complete", "1")
         await seat.sees("Done (awaits merge)")
         await seat.press("m", "y")

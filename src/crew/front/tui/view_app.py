@@ -119,6 +119,12 @@ class CrewView(ActionApp):
     def is_pane_visible(self) -> bool:
         return self.screen_stack[0].has_class("wide") or self.screen_stack[0].has_class("detail")
 
+    @property
+    def _is_ending(self) -> bool:
+        """Whether the parts of the view are being taken down."""
+        parts = self.screen_stack[0].query("#pages, #panes, #keys") if self.screen_stack else ()
+        return len(parts) < 3
+
     # News
 
     def _hand_over(self, news: News) -> None:
@@ -127,7 +133,7 @@ class CrewView(ActionApp):
             self.post_message(NewsCame(news))
 
     def on_news_came(self, message: NewsCame) -> None:
-        if not self.screen_stack:  # the view is ending
+        if self._is_ending:
             return
         self.picture = message.news.picture
         for page in self.screen_stack[0].query(Page):
@@ -145,15 +151,19 @@ class CrewView(ActionApp):
             pane.take(news)
 
     def on_line_list_moved(self, message: LineList.Moved) -> None:
+        if self._is_ending:
+            return
         if message.lines is self.page and self.is_pane_visible:
             self._open_pane()
             self._paint_bars()
 
     def _tick(self) -> None:
-        if len(self.screen_stack) == 1 and self.is_pane_visible:
+        if not self._is_ending and len(self.screen_stack) == 1 and self.is_pane_visible:
             self.pane.tick()
 
     def _paint_bars(self) -> None:
+        if self._is_ending:
+            return
         base = self.screen_stack[0]
         base.query_one("#tabs", LineBar).show(self._tabs())
         base.query_one("#status", LineBar).show(status_spans(self.picture))
