@@ -10,10 +10,10 @@ from crew.config.layers.layers import load_settings, merged_settings
 from crew.config.model import KeyBinding
 from crew.config.price_list import listed_prices, prices_for
 from crew.config.reserved_keys import NOT_YET
+from crew.config.toml.key_names import key_name
 from crew.config.toml.toml_spans import line_of
 from crew.config.validate_config import has_key, readers
 from crew.domain.kernel.errors import NotFound, UsageError
-from crew.domain.kernel.key_names import key_name
 from crew.domain.kernel.prices import Price
 from crew.domain.kernel.templates import PLACE_NAMES
 from refusals import raises_code

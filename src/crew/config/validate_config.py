@@ -15,10 +15,10 @@ from crew.config.model import (
     TuiSettings,
 )
 from crew.config.reserved_keys import NOT_SUPPORTED, NOT_YET, not_yet_set
+from crew.config.toml.key_names import key_name
 from crew.config.toml.value_kinds import Reader
 from crew.domain.kernel.errors import UsageError
 from crew.domain.kernel.frozen import frozen
-from crew.domain.kernel.key_names import key_name
 from crew.domain.kernel.suggest import nearest
 
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from textual import events
 from textual.pilot import Pilot
 
 from crew.front.tui.view_app import CrewView
@@ -20,6 +21,9 @@ class Seat:
     def __init__(self, view: CrewView, pilot: "Pilot[None]") -> None:
         self.view = view
         self.pilot = pilot
+        self.told: list[str] = []
+        show = view.notify
+        view.notify = lambda words, **more: (self.told.append(words), show(words, **more))[1]
 
     def lines(self) -> list[str]:
         strips = self.view.screen._compositor.render_strips()
@@ -35,6 +39,11 @@ class Seat:
     async def type(self, text: str) -> None:
         await self.press(*("space" if letter == " " else letter for letter in text))
 
+    async def paste(self, text: str) -> None:
+        """Put a text where the cursor is, which costs less than its letters."""
+        self.view.post_message(events.Paste(text))
+        await self.pilot.pause()
+
     async def until(self, is_so: "Callable[[], object]") -> None:
         """Wait until it is so; far longer than it should ever take."""
         give_up_at = time.monotonic() + PATIENCE_S
@@ -42,15 +51,22 @@ class Seat:
             assert time.monotonic() < give_up_at, self.text()
             await self.pilot.pause(0.02)
 
+    async def hears(self, words: str) -> None:
+        """Wait for a notice with these words; it counts once."""
+        await self.until(lambda: any(words in one for one in self.told))
+        self.told.clear()
+
     async def sees(self, words: str) -> None:
         await self.until(lambda: words in self.text())
 
 
 @asynccontextmanager
-async def seated(root: Path, *, size: tuple[int, int] = WIDE, **choices):
+async def seated(
+    root: Path, *, size: tuple[int, int] = WIDE, notifications: bool = True, **choices
+):
     """A view on the crew of this repository that has read it once."""
     view = CrewView(root, **choices)
-    async with view.run_test(size=size, notifications=True) as pilot:
+    async with view.run_test(size=size, notifications=notifications) as pilot:
         seat = Seat(view, pilot)
         await seat.until(lambda: view.picture.number or view.picture.items or view.picture.failure)
         yield seat

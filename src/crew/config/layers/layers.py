@@ -19,9 +19,9 @@ from crew.config.model import (
     Settings,
     TuiSettings,
 )
+from crew.config.toml.key_names import key_name
 from crew.config.validate_config import Layer, check, readers
 from crew.domain.kernel.errors import UsageError
-from crew.domain.kernel.key_names import key_name
 
 
 def load_settings(repo_root: Path, environ: Mapping[str, str] | None = None) -> Settings:

@@ -132,6 +132,11 @@ class CrewView(ActionApp):
     def is_pane_visible(self) -> bool:
         return self.screen_stack[0].has_class("wide") or self.screen_stack[0].has_class("detail")
 
+    @property
+    def _is_ending(self) -> bool:
+        """Whether the parts of the view are being taken down."""
+        return not (self.is_running and self.screen_stack)
+
     # News
 
     def _hand_over(self, news: News) -> None:
@@ -145,16 +150,14 @@ class CrewView(ActionApp):
     def on_news_came(self) -> None:
         with self._news_lock:
             news, self._news = self._news, None
-        if news is None or not self.is_running:
-            return  # the view is about to end
+        if news is None or self._is_ending:
+            return
         self.picture = news.picture
         if news.fresh:
             self.call_after_refresh(gc.freeze)  # a later collection need not look at all of it
         for page in self.screen_stack[0].query(Page):
             page.take(news)
-        if self._wanted_task in self.picture.items:
-            self.page.move_to_key(self._wanted_task)
-            self._wanted_task = ""
+        self._go_on()
         if self.is_pane_visible:
             self._open_pane(news)
         self._paint_bars()
@@ -167,17 +170,17 @@ class CrewView(ActionApp):
             pane.take(news)
 
     def on_line_list_moved(self, message: LineList.Moved) -> None:
-        if self.is_running and message.lines is self.page and self.is_pane_visible:
+        if not self._is_ending and message.lines is self.page and self.is_pane_visible:
             self._open_pane()
             self._paint_bars()
 
     def _tick(self) -> None:
-        if self.is_running and self.is_pane_visible and len(self.screen_stack) == 1:
+        if not self._is_ending and len(self.screen_stack) == 1 and self.is_pane_visible:
             self.pane.tick()
 
     def _paint_bars(self) -> None:
-        if not self.screen_stack:
-            return  # the view is about to end
+        if self._is_ending:
+            return
         base = self.screen_stack[0]
         base.query_one("#tabs", LineBar).show(self._tabs())
         base.query_one("#status", LineBar).show(status_spans(self.picture))
@@ -270,7 +273,12 @@ class CrewView(ActionApp):
     def go_to_task(self, task: str) -> None:
         """Put the cursor on a task, as soon as it is shown."""
         self._wanted_task = task
-        self.expect_tasks()
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self._wanted_task in self.picture.items:
+            self.page.move_to_key(self._wanted_task)
+            self._wanted_task = ""
 
     def change_choices(self, **changes: Any) -> None:
         """Show the board in another way, and keep it for the next time."""

@@ -67,12 +67,12 @@ def wait_for_key(code: int) -> None:
     """Say how a program ended, and wait for a key, if there is a terminal."""
     if not (sys.__stdin__ and sys.__stdin__.isatty()):
         return
-    print(f"\nexit code {code}; press a key to go back", file=sys.__stderr__, flush=True)
     keyboard = sys.__stdin__.fileno()
     before = termios.tcgetattr(keyboard)
     try:
         tty.setcbreak(keyboard)
         termios.tcflush(keyboard, termios.TCIFLUSH)  # what was typed while the program ran
+        print(f"\nexit code {code}; press a key to go back", file=sys.__stderr__, flush=True)
         os.read(keyboard, 64)
     except KeyboardInterrupt:
         pass

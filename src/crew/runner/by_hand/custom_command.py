@@ -26,10 +26,11 @@ def run_custom_command(root: Path, bound: KeyBinding, task: str) -> CustomEnd:
     """Run it to its end; in the task's worktree it is confined as `crew exec` is."""
     workplace = Workplace(root=root)
     try:
-        argv = shell_command(bound.command, place_values(workplace, task))
+        values = place_values(workplace, task)
     finally:
         workplace.close_database()
-    if "" in argv[4:] or (bound.worktree and not task):
+    argv = shell_command(bound.command, values)
+    if "" in argv[4:] or (bound.worktree and not values["Worktree"]):
         raise _needs_task(bound, task)
     if bound.worktree:
         argv = (*crew_program(root), "exec", task, "--", *argv)
@@ -67,5 +68,5 @@ def _needs_task(bound: KeyBinding, task: str) -> Conflict | UsageError:
     return Conflict(
         f"the key {bound.key} needs the worktree of task {task}, which has none now",
         hint=f"`crew start {task}` makes one",
-        code="no_worktree",
+        code="key_needs_worktree",
     )

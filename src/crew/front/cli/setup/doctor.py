@@ -1,7 +1,10 @@
 """`crew doctor`: checks everything that crew needs, and prints how to fix each problem."""
 
+from collections.abc import Iterator
+
 import click
 
+from crew.domain.kernel.errors import CrewError
 from crew.domain.upkeep.findings import Finding
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
@@ -21,13 +24,33 @@ def doctor(call: Call, *, repair: bool) -> int:
 
     Each problem is printed with its fix. Exit code 1 if there is one.
     """
-    findings = list(examine(call.workplace, repair=repair))
+    findings = [*examine(call.workplace, repair=repair), *_keys(call)]
     if call.json:
         print_json([_view(finding) for finding in findings])
     else:
         for finding in findings:
             _print(call, finding)
     return int(any(finding.is_wrong for finding in findings))
+
+
+def _keys(call: Call) -> Iterator[Finding]:
+    """The keys of `[tui.keybindings]` that the terminal view has too."""
+    try:
+        bindings = call.workplace().settings.tui.keybindings
+    except CrewError:  # another check names it
+        return
+    if not bindings:
+        return
+    from crew.front.tui.actions.action_table import ACTIONS  # noqa: PLC0415 - few people bind keys
+    from crew.front.tui.actions.custom_keys import clashes  # noqa: PLC0415
+    from crew.front.tui.actions.help_sections import built_in_keys  # noqa: PLC0415
+
+    found = list(clashes(bindings, built_in_keys(ACTIONS)))
+    for message in found:
+        fix = "crew config set tui.keybindings.KEY.override true"
+        yield Finding(check="keys", message=message, fix=fix, is_wrong=True)
+    if not found:
+        yield Finding(check="keys", message=f"{len(bindings)} own keys of the terminal view")
 
 
 def _view(finding: Finding) -> dict[str, object]:

@@ -3,13 +3,10 @@
 from typing import TYPE_CHECKING
 
 from crew.domain.rows.task import FINISHED
-from crew.front.cli.tasks.edit import MOVES
 from crew.front.tui.actions.background_thread import in_background
 from crew.front.tui.actions.session_actions import agents_of, kind_choices
-from crew.front.tui.board.task_text import changes_to, task_block
+from crew.front.tui.board.task_as_text import changes_to, task_block
 from crew.front.tui.dialogs.choice import Choice
-from crew.runner.by_hand.person_editor import edit_text
-from crew.runner.by_hand.pull_request import open_pull_request, pull_request_of
 from crew.workplace import Workplace
 
 if TYPE_CHECKING:
@@ -49,6 +46,8 @@ def _words(text: str) -> list[str]:
 
 async def edit(view: "CrewView") -> None:
     """Change the task in the person's editor; a refused text can be edited again."""
+    from crew.runner.by_hand.person_editor import edit_text  # noqa: PLC0415 - the view opens sooner
+
     item = view.picture.items.get(view.chosen_task)
     if item is None:
         return
@@ -67,6 +66,8 @@ async def edit(view: "CrewView") -> None:
 
 
 async def status(view: "CrewView") -> None:
+    from crew.front.cli.tasks.edit import MOVES  # noqa: PLC0415 - the view opens sooner
+
     task = view.chosen_task
     now = view.picture.status_of(task)
     choices = [Choice(value=after, title=after) for before, after in MOVES if before == now]
@@ -137,6 +138,8 @@ def _dependency(view: "CrewView", task: str, *, is_dep: bool) -> Choice:
 
 async def pull_request(view: "CrewView") -> None:
     """Push the branch of the task and open a pull request, after a confirmation."""
+    from crew.runner.by_hand.pull_request import open_pull_request, pull_request_of  # noqa: PLC0415 - see above
+
     task = view.chosen_task
     wanted = await in_background(pull_request_of, Workplace(root=view.root), task)
     question = (

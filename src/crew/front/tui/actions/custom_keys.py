@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from crew.config.model import KeyBinding
 from crew.front.tui.actions.background_thread import in_background
 from crew.front.tui.widgets.paint import safe
-from crew.runner.by_hand.custom_command import run_custom_command
 
 if TYPE_CHECKING:
     from crew.front.tui.view_app import CrewView
@@ -32,6 +31,8 @@ def clashes(bindings: Mapping[str, KeyBinding], built_in: Mapping[str, str]) -> 
 
 async def run_custom(view: "CrewView", bound: KeyBinding) -> None:
     """Run the command and tell how it ended; the view goes on meanwhile."""
+    from crew.runner.by_hand.custom_command import run_custom_command  # noqa: PLC0415 - for few people
+
     task = view.chosen_task
     name = safe(bound.description or bound.command)
     view.notify(f"{name}: started")

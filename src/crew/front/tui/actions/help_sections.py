@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from crew.config.model import KeyBinding
-from crew.domain.kernel.key_names import key_name
+from crew.config.toml.key_names import key_name
 from crew.front.tui.actions.action import Action
 
 MOVES: tuple[tuple[tuple[str, ...], str], ...] = (
@@ -14,6 +14,8 @@ MOVES: tuple[tuple[tuple[str, ...], str], ...] = (
     (("tab", "shift+tab"), "Next page, page before"),
     (("g", "G", "home", "end"), "First and last line"),
     (("ctrl+f", "ctrl+b", "pagedown", "pageup"), "A page down and up"),
+    (("T",), "Light or dark colours"),
+    (("ctrl+z",), "Suspend the view; fg continues it"),
     (("ctrl+c",), "Quit"),
 )
 """Keys that are no actions of the table, and what they do."""

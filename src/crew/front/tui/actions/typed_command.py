@@ -93,6 +93,6 @@ def detached(words: list[str]) -> list[str]:
 
 def shown_once(words: list[str]) -> list[str]:
     """One frame of the dashboard: the view itself is the live one."""
-    if ALIASES.get(words[0], words[0]) == "dashboard":
+    if ALIASES.get(words[0], words[0]) in {"dashboard", "tui"}:
         return ["dashboard", "--once"]
     return words

@@ -9,7 +9,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from crew.front.tui.dialogs.choice import Choice
-from crew.front.tui.dialogs.dialog import Dialog, Keys
+from crew.front.tui.dialogs.dialog import Keys, ViewDialog
 from crew.front.tui.dialogs.fuzzy_search import best_matches
 from crew.front.tui.widgets.line_list import LineList, ShownLine, text_line
 from crew.front.tui.widgets.paint import Span, fit, safe, width_of
@@ -17,7 +17,7 @@ from crew.front.tui.widgets.paint import Span, fit, safe, width_of
 __all__ = ["Choice", "ChoiceDialog"]
 
 
-class ChoiceDialog(Dialog[str | None]):
+class ChoiceDialog(ViewDialog[str | None]):
     """The value of the chosen line; None if the person chose none.
 
     With `searchable`, what the person types leaves only the lines that match it.

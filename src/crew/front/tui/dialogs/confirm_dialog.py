@@ -4,10 +4,10 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from crew.front.tui.dialogs.dialog import Dialog, Keys
+from crew.front.tui.dialogs.dialog import Keys, ViewDialog
 
 
-class ConfirmDialog(Dialog[bool]):
+class ConfirmDialog(ViewDialog[bool]):
     """True if the person confirmed."""
 
     CSS = "ConfirmDialog > Vertical { width: 70; border: round $warning; padding: 1 2; }"

@@ -22,20 +22,20 @@ Keys: TypeAlias = tuple[tuple[str, str], ...]
 LONGEST_TITLE = 600
 
 
-class Dialog(ModalScreen[R]):
+class ViewDialog(ModalScreen[R]):
     """A dialog; `dismiss` hands over what the person decided, None if they left."""
 
     DEFAULT_CSS = """
-    Dialog { align: center middle; background: $background 60%; }
-    Dialog > Vertical {
+    ViewDialog { align: center middle; background: $background 60%; }
+    ViewDialog > Vertical {
         width: 76; max-width: 95%; height: auto; max-height: 90%; padding: 0 1;
         border: round $primary; background: $surface;
     }
-    Dialog #dialog-title { height: auto; max-height: 6; text-style: bold; margin-bottom: 1; }
-    Dialog #dialog-keys { margin-top: 1; }
-    Dialog Input { height: 1; border: none; padding: 0; background: $boost; }
-    Dialog Input:focus { border: none; background: $panel; }
-    Dialog LineList { background: $surface; }
+    ViewDialog #dialog-title { height: auto; max-height: 6; text-style: bold; margin-bottom: 1; }
+    ViewDialog #dialog-keys { margin-top: 1; }
+    ViewDialog Input { height: 1; border: none; padding: 0; background: $boost; }
+    ViewDialog Input:focus { border: none; background: $panel; }
+    ViewDialog LineList { background: $surface; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "back", priority=True)]
     keys: Keys = ()
@@ -67,7 +67,7 @@ class Dialog(ModalScreen[R]):
         if not self.is_mounted:
             return
         others = [
-            one for one in self.query("Dialog > Vertical > *") if not isinstance(one, LineList)
+            one for one in self.query("ViewDialog > Vertical > *") if not isinstance(one, LineList)
         ]
         taken = sum(one.outer_size.height + one.styles.margin.height for one in others)
         for lines in self.query(LineList):

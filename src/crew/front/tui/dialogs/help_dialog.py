@@ -6,7 +6,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from crew.front.tui.dialogs.dialog import Dialog, Keys
+from crew.front.tui.dialogs.dialog import Keys, ViewDialog
 from crew.front.tui.widgets.line_list import LineList, ShownLine, heading, text_line
 from crew.front.tui.widgets.paint import fit, safe
 
@@ -20,7 +20,7 @@ class HelpLines(LineList):
     has_cursor: ClassVar[bool] = False
 
 
-class HelpDialog(Dialog[None]):
+class HelpDialog(ViewDialog[None]):
     """Shows the keys until the person leaves."""
 
     CSS = "HelpDialog > Vertical > HelpLines { height: auto; }"

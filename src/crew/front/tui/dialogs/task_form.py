@@ -12,7 +12,7 @@ from textual.widget import Widget
 from textual.widgets import Input, Label, TextArea
 
 from crew.domain.kernel.frozen import frozen
-from crew.front.tui.dialogs.dialog import Dialog, Keys
+from crew.front.tui.dialogs.dialog import Keys, ViewDialog
 
 
 @frozen
@@ -49,7 +49,7 @@ class FormRow(Horizontal):
         yield self._field
 
 
-class TaskForm(Dialog[TaskWish | None]):
+class TaskForm(ViewDialog[TaskWish | None]):
     """The wish, also an unfinished one that is shown again after a refusal."""
 
     CSS = """

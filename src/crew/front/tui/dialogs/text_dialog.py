@@ -7,10 +7,10 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
-from crew.front.tui.dialogs.dialog import Dialog
+from crew.front.tui.dialogs.dialog import ViewDialog
 
 
-class TextDialog(Dialog[str | None]):
+class TextDialog(ViewDialog[str | None]):
     """The text; None if the person left. A text of several lines is sent with ctrl+s."""
 
     CSS = """

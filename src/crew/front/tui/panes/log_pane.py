@@ -56,6 +56,7 @@ class LogPane(Pane):
         self._width = 0
         self._timer: Timer | None = None
         self._ticked_at = 0.0
+        self._looks: Timer | None = None
         self._is_reading = self._has_looked = False
         self._follows = True
         self._word, self._match = "", -1
@@ -87,6 +88,8 @@ class LogPane(Pane):
 
     def tick(self) -> None:
         self._ticked_at = time.monotonic()
+        if self._looks is not None:
+            self._looks.resume()
         is_at_top = not self._follows and self.scroll_offset.y == 0
         if is_at_top and self._tail.has_earlier and len(self._entries) < MOST_EARLIER:
             self._start(self._read_earlier)
@@ -98,6 +101,8 @@ class LogPane(Pane):
     def _look(self) -> None:
         """Read what was written since; a log that did not change costs one call of the system."""
         is_visible = time.monotonic() < self._ticked_at + VISIBLE_S
+        if not is_visible and self._looks is not None:
+            self._looks.pause()  # the next tick resumes it
         if not is_visible or not self.task_id or self._is_reading:
             return
         unread = self._tail.unread()
