@@ -14,8 +14,8 @@ from crew.domain.world import with_rows
 from crew.front.tui.board.channel_lines import channel_lines, conversation
 from crew.front.tui.board.cost_lines import cost_lines, days_lines, last_days, sparkline
 from crew.front.tui.board.queue_lines import queue_lines
+from crew.front.tui.live.past_returns import Return, returns
 from crew.front.tui.live.picture import Picture
-from crew.front.tui.live.sent_back import Return, returns
 from crew.front.tui.widgets.paint import cell_len
 from crew.front.tui.widgets.sheet import wrapped
 

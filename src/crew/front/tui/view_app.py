@@ -140,8 +140,8 @@ class CrewView(App[None]):
             self.post_message(NewsCame(news))
 
     def on_news_came(self, message: NewsCame) -> None:
-        if not self.screen_stack:
-            return  # the view is about to end
+        if not self.is_running:
+            return
         self.picture = message.news.picture
         for page in self.screen_stack[0].query(Page):
             page.take(message.news)
@@ -162,12 +162,12 @@ class CrewView(App[None]):
             self._paint_bars()
 
     def _tick(self) -> None:
-        if len(self.screen_stack) == 1 and self.is_pane_visible:
+        if self.is_running and self.is_pane_visible and len(self.screen_stack) == 1:
             self.pane.tick()
 
     def _paint_bars(self) -> None:
-        if not self.screen_stack:
-            return  # the view is about to end
+        if not self.is_running:
+            return
         base = self.screen_stack[0]
         base.query_one("#tabs", LineBar).show(self._tabs())
         base.query_one("#status", LineBar).show(status_spans(self.picture))

@@ -8,8 +8,8 @@ from crew.domain.kernel.frozen import frozen
 from crew.domain.merging.merge_plan import queued_tasks, undelivered
 from crew.domain.rows.merge_queue import MergeQueue, Stack, TestResult
 from crew.front.tui.board.task_cells import age
+from crew.front.tui.live.past_returns import Return
 from crew.front.tui.live.picture import Picture
-from crew.front.tui.live.sent_back import Return
 from crew.front.tui.widgets.line_list import ShownLine
 from crew.front.tui.widgets.paint import Span, fit, safe
 from crew.store.kept_values import RunningGate, running_gates
