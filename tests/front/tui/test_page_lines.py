@@ -14,8 +14,8 @@ from crew.domain.world import with_rows
 from crew.front.tui.board.channel_lines import channel_lines, conversation
 from crew.front.tui.board.cost_lines import cost_lines, days_lines, last_days, sparkline
 from crew.front.tui.board.queue_lines import queue_lines
+from crew.front.tui.live.past_returns import Return, returns
 from crew.front.tui.live.picture import Picture
-from crew.front.tui.live.sent_back import Return, returns
 from crew.front.tui.widgets.paint import cell_len
 from crew.front.tui.widgets.sheet import wrapped
 
@@ -62,7 +62,7 @@ def test_a_queue_tells_what_is_tested_with_what_and_where():
     lines = shown(queue, *tasks, doing=doing)
     assert lines[0].startswith("main: 6 in the queue, 2 under test")
     assert "passed" in lines[1]
-    assert "waits for a slot" in lines[2]  # the runner of that test is no more
+    assert "in the test of 3" in lines[2]  # the runner of its own test is no more
     assert "with 1" in lines[2]
     assert "tested on slot 2 for 12s" in lines[3]
     assert "with 1, 2" in lines[3]

@@ -22,6 +22,8 @@ def test_a_quest_is_a_tree_with_the_acting_role(scene, size):
         scene.start("run")
         await seat.until(lambda: seat.view.picture.world.questions)
         await seat.sees("1 of 3 items done")
+        await seat.sees("Step c")
+        await seat.sees("Merged")
         lines = [line[: seat.view.page.size.width] for line in seat.lines()]
         request = next(place for place, line in enumerate(lines) if "Request" in line)
         tree = lines[request : request + 4]

@@ -114,6 +114,8 @@ class WorkspaceView(ViewFrame):
             self.post_message(RepositoryNews(name, news))
 
     def on_repository_news(self, message: RepositoryNews) -> None:
+        if not self.is_running:
+            return
         self._pictures[message.name] = message.news.picture
         self.query_one("#repositories", LineList).freshen()
         if message.name == self.chosen:
@@ -124,6 +126,8 @@ class WorkspaceView(ViewFrame):
             self._open_task(message.news)
 
     def _grow_older(self) -> None:
+        if not self.is_running:
+            return
         self.query_one("#repositories", LineList).freshen()
         self.query_one("#tasks", LineList).freshen()
 

@@ -8,8 +8,8 @@ from crew.domain.kernel.frozen import frozen
 from crew.domain.merging.merge_plan import queued_tasks, undelivered
 from crew.domain.rows.merge_queue import MergeQueue, Stack, TestResult
 from crew.front.tui.board.task_cells import age
+from crew.front.tui.live.past_returns import Return
 from crew.front.tui.live.picture import Picture
-from crew.front.tui.live.sent_back import Return
 from crew.front.tui.widgets.line_list import ShownLine
 from crew.front.tui.widgets.paint import Span, fit, safe
 from crew.store.kept_values import RunningGate, running_gates
@@ -110,6 +110,8 @@ def _stack(
     for number, candidate in enumerate(stack.chain, start=1):
         result = queue.result_of(candidate.commit)
         words = _result_words(result, testing.get(candidate.commit), now)
+        if words[1] == "muted" and (longer := _tested_within(stack, number, testing)):
+            words = f"in the test of {safe(longer)}", "busy"
         together = f" with {_named(before)}" if before else ""
         place = f"{number}."
         notes = result.notes if result and not result.passed else ""
@@ -122,6 +124,12 @@ def _stack(
             notes=notes,
         )
         before.append(candidate.task)
+
+
+def _tested_within(stack: Stack, number: int, testing: Mapping[str, RunningGate]) -> str:
+    """The later task of the stack whose test includes this one; empty if there is none."""
+    later = (one.task for one in stack.chain[number:] if one.commit in testing)
+    return next(later, "")
 
 
 def _named(tasks: Sequence[str]) -> str:

@@ -59,7 +59,7 @@ class Page(LineList):
     @property
     def is_in_sight(self) -> bool:
         above = [one for one in self.ancestors_with_self if isinstance(one, Widget)]
-        return self.is_mounted and all(one.display for one in above)
+        return self.is_mounted and self.app.is_running and all(one.display for one in above)
 
     def on_show(self) -> None:
         self.catch_up()

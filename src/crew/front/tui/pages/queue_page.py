@@ -10,8 +10,8 @@ from textual.widget import Widget
 
 from crew.front.tui.board.queue_lines import QueueLine, queue_lines
 from crew.front.tui.board.task_columns import columns_of
+from crew.front.tui.live.past_returns import MOST, Return, read_returns, returns
 from crew.front.tui.live.picture import News
-from crew.front.tui.live.sent_back import MOST, Return, read_returns, returns
 from crew.front.tui.pages.page import Page
 from crew.front.tui.widgets.line_list import LineList, ShownLine
 from crew.front.tui.widgets.sheet import Sheet, wrapped
