@@ -73,3 +73,4 @@ def test_the_cost_of_a_review_that_a_person_stopped_is_unknown(scene):
     review.communicate()
     assert review.returncode == 130
     assert last_run(scene).cost_usd is None
+    assert "total: 32 tokens, unknown" in scene.ok("dashboard", "--once").out
