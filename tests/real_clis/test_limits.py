@@ -107,6 +107,30 @@ def test_a_limit_of_a_reviewer_pauses_its_provider_and_the_finished_work_waits(
     assert len(review.turns) == 1
 
 
+TOO_MANY = Fail(429, "rate_limit_error", "Rate limit reached", times=-1)
+
+
+@pytest.mark.ability("a rate limit of a reviewer pauses its provider, and the work waits")
+@pytest.mark.parametrize("cli", SLOW, indirect=True)
+def test_each_reviewer_at_its_limit_keeps_the_finished_work_waiting(crew, script, running, cli):
+    """OpenCode and Gemini CLI repeat such a request for minutes, and report no event."""
+    kind = f"{cli.name}-reviewer"
+    crew.use(cli, "review", kind)
+    crew.configure(f'[review]\nmode = "single"\nagent = "{kind}"')
+    crew("config", "set", f"agents.{kind}.provider", "reviews")
+    crew("config", "set", "run.max_backoff_s", "900")
+    script(WORK, Say("DONE"))
+    review = script(TOO_MANY, name="review")
+    task = crew("new", "--title", "Write new.txt")
+    running("--agents", "1")
+    paused = wait_until(lambda: json.loads(crew("show", task, "--json"))["paused"], limit_s=150)
+    assert (paused["provider"], status(crew, task)) == ("reviews", "in_progress")
+    for command in (("list",), ("dashboard", "--once"), ("show", task), ("ps",)):
+        shown = "".join(crew.start(*command).communicate(timeout=100))
+        assert f"provider reviews is paused until {paused['resumes_at']}" in shown, command
+    assert len(review.asked) <= 8
+
+
 def utc(at):
     return datetime.fromtimestamp(at, UTC).isoformat()[:19]
 
