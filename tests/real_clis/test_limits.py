@@ -57,6 +57,9 @@ def running(crew):
 SLOW = [pytest.param(name, marks=pytest.mark.clis) for name in ("codex", "opencode", "gemini")]
 
 
+@pytest.mark.ability(
+    "a wrong key pauses its kind within seconds, and `crew retry` continues the task"
+)
 @pytest.mark.parametrize("cli", ["claude", *SLOW], indirect=True)
 def test_a_wrong_key_pauses_its_kind_within_seconds_and_a_retry_continues_its_task(
     crew, script, running, cli
@@ -80,6 +83,7 @@ def test_a_wrong_key_pauses_its_kind_within_seconds_and_a_retry_continues_its_ta
     assert inbox(crew) == []
 
 
+@pytest.mark.ability("a rate limit of a reviewer pauses its provider, and the work waits", "claude")
 @pytest.mark.clis
 def test_a_limit_of_a_reviewer_pauses_its_provider_and_the_finished_work_waits(
     crew, script, model, running
@@ -143,6 +147,7 @@ LASTING = {
 }
 
 
+@pytest.mark.ability("a wrong key, no access, an unknown model: the step ends after few requests")
 @pytest.mark.parametrize("name", LASTING)
 @pytest.mark.clis
 def test_each_cli_ends_its_step_after_few_requests_with_an_error_that_lasts(
@@ -163,6 +168,13 @@ DOCTORED = {
 }
 
 
+@pytest.mark.ability(
+    "`crew doctor` finds a missing login without a request",
+    "claude",
+    "codex",
+    "gemini",
+    otherwise="some of its models need no login",
+)
 @pytest.mark.parametrize("name", DOCTORED)
 def test_the_doctor_knows_a_missing_login_without_a_request(caller, model, request, name):
     program = request.getfixturevalue(name)

@@ -13,6 +13,7 @@ from real_clis.scripted_model import Say, bash
 WORK = "echo hello > new.txt && git add new.txt && git commit -qm new"
 
 
+@pytest.mark.ability("as manager it plans and starts the crew", "claude")
 @pytest.mark.clis
 def test_instructions_become_a_task_and_a_crew_that_merges_it(crew, script, model, repo):
     boss = script(
