@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
-from textual.filter import Monochrome, NoColor
 
 from crew.domain.kernel.text import plain
 
@@ -95,6 +94,8 @@ class Palette:
 
 def paint_without_colours(app: "App[Any]") -> None:
     """Where NO_COLOR is set, send no colour at all; Textual by itself would send greys."""
+    from textual.filter import Monochrome, NoColor  # noqa: PLC0415 - the names of keys do without
+
     if app.no_color:
         filters = app._filters  # noqa: SLF001 - Textual has no other way
         filters[:] = [one for one in filters if not isinstance(one, Monochrome)] + [NoColor()]
