@@ -24,7 +24,7 @@ from crew.front.tui.panes.pane import Pane
 from crew.front.tui.view_parts import PAGES, PANES
 from crew.front.tui.widgets.line_bar import LineBar
 from crew.front.tui.widgets.line_list import LineList
-from crew.front.tui.widgets.paint import Span, safe
+from crew.front.tui.widgets.safe_text import Span, safe
 
 WIDE = 110
 """From this width on, the chosen task stands beside the list; below it, in its place."""

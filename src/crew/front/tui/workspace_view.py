@@ -24,7 +24,8 @@ from crew.front.tui.panes.description_pane import DescriptionPane
 from crew.front.tui.view_frame import ViewFrame
 from crew.front.tui.widgets.line_bar import LineBar
 from crew.front.tui.widgets.line_list import LineList, ShownLine, text_line
-from crew.front.tui.widgets.paint import Span, fit, safe
+from crew.front.tui.widgets.paint import fit
+from crew.front.tui.widgets.safe_text import Span, safe
 from crew.runner.views.row_views import open_question_views
 
 LOOK_EVERY_S = 0.2

@@ -27,7 +27,7 @@ from crew.front.tui.dialogs.text_dialog import TextDialog
 from crew.front.tui.live.picture import Picture
 from crew.front.tui.live.reader_thread import ReaderThread
 from crew.front.tui.view_frame import ViewFrame
-from crew.front.tui.widgets.paint import safe
+from crew.front.tui.widgets.safe_text import safe
 from crew.runner.by_hand.crew_command import run_in_person_terminal
 from crew.system.bounded_log import LogHandler
 

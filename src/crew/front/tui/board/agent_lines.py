@@ -3,7 +3,8 @@
 from crew.domain.rows.agent import SYMBOLS, Agent, AgentState
 from crew.front.tui.live.picture import Picture
 from crew.front.tui.widgets.line_list import ShownLine
-from crew.front.tui.widgets.paint import STATUS_STYLES, Span, fit, safe
+from crew.front.tui.widgets.paint import STATUS_STYLES, fit
+from crew.front.tui.widgets.safe_text import Span, safe
 from crew.runner.views.quest_views import role_title
 
 WIDE = 100

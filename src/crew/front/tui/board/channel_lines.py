@@ -10,7 +10,8 @@ from crew.front.tui.board.kept_results import by_identity
 from crew.front.tui.board.status_line import clock
 from crew.front.tui.board.task_cells import age
 from crew.front.tui.widgets.line_list import ShownLine, text_line
-from crew.front.tui.widgets.paint import Span, fit, safe
+from crew.front.tui.widgets.paint import fit
+from crew.front.tui.widgets.safe_text import Span, safe
 from crew.front.tui.widgets.sheet import wrapped
 
 MOST_POSTS = 300

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from crew.domain.world import World
 from crew.front.cli.output import UNKNOWN, dollars, thousands
 from crew.front.tui.widgets.line_list import ShownLine
-from crew.front.tui.widgets.paint import Span, fit, safe, width_of
+from crew.front.tui.widgets.paint import fit, width_of
+from crew.front.tui.widgets.safe_text import Span, safe
 from crew.runner.cost_views import Spender, by_day, cost_groups, spenders
 from crew.runner.views.row_views import total
 

@@ -11,7 +11,8 @@ from crew.front.tui.board.task_cells import age
 from crew.front.tui.live.past_returns import Return
 from crew.front.tui.live.picture import Picture
 from crew.front.tui.widgets.line_list import ShownLine
-from crew.front.tui.widgets.paint import Span, fit, safe
+from crew.front.tui.widgets.paint import fit
+from crew.front.tui.widgets.safe_text import Span, safe
 from crew.store.kept_values import RunningGate, running_gates
 
 MOST_BEFORE = 6

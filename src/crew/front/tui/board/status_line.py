@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from crew.domain.rows.task import TaskState
 from crew.front.tui.board.task_columns import columns_of, spent
 from crew.front.tui.live.picture import Picture
-from crew.front.tui.widgets.paint import Span, safe
+from crew.front.tui.widgets.safe_text import Span, safe
 
 LONGEST_REASON = 60
 

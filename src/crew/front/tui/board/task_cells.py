@@ -13,7 +13,8 @@ from crew.front.tui.board.board_order import STATE_TITLES, BoardLine, agents_of
 from crew.front.tui.board.task_columns import asking_runs, columns_of
 from crew.front.tui.live.picture import Picture
 from crew.front.tui.widgets.line_list import ShownLine, heading
-from crew.front.tui.widgets.paint import STATUS_STYLES, Span, fit, safe
+from crew.front.tui.widgets.paint import STATUS_STYLES, fit
+from crew.front.tui.widgets.safe_text import Span, safe
 from crew.runner.views.quest_views import role_title
 
 STATUS_SYMBOLS = {

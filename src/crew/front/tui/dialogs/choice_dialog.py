@@ -12,7 +12,8 @@ from crew.front.tui.dialogs.choice import Choice
 from crew.front.tui.dialogs.dialog import Keys, ViewDialog
 from crew.front.tui.dialogs.fuzzy_search import best_matches
 from crew.front.tui.widgets.line_list import LineList, ShownLine, text_line
-from crew.front.tui.widgets.paint import Span, fit, safe, width_of
+from crew.front.tui.widgets.paint import fit, width_of
+from crew.front.tui.widgets.safe_text import Span, safe
 
 __all__ = ["Choice", "ChoiceDialog"]
 

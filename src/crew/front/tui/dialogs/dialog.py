@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from crew.front.tui.widgets.line_bar import LineBar
 from crew.front.tui.widgets.line_list import LineList
-from crew.front.tui.widgets.paint import Span, safe
+from crew.front.tui.widgets.safe_text import Span, safe
 
 R = TypeVar("R")
 

@@ -8,7 +8,8 @@ from textual.widget import Widget
 
 from crew.front.tui.dialogs.dialog import Keys, ViewDialog
 from crew.front.tui.widgets.line_list import LineList, ShownLine, heading, text_line
-from crew.front.tui.widgets.paint import fit, safe
+from crew.front.tui.widgets.paint import fit
+from crew.front.tui.widgets.safe_text import safe
 
 Section = tuple[str, Sequence[tuple[str, str]]]
 """A title, and keys with what each does."""

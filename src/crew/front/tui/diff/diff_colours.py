@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from crew.front.tui.diff.diff_text import DiffLine
-from crew.front.tui.widgets.paint import Span, Spans, safe
+from crew.front.tui.widgets.safe_text import Span, Spans, safe
 
 LONGEST_LINE = 300
 LINES = 100

@@ -9,7 +9,8 @@ from crew.front.tui.diff.diff_colours import CodeColours
 from crew.front.tui.diff.diff_rows import DiffRow
 from crew.front.tui.diff.diff_text import DiffLine, FileDiff
 from crew.front.tui.widgets.line_list import ShownLine
-from crew.front.tui.widgets.paint import Span, Spans, fit, safe
+from crew.front.tui.widgets.paint import fit
+from crew.front.tui.widgets.safe_text import Span, Spans, safe
 
 _SIGNS = {"added": "+", "removed": "-", "context": " ", "note": "\\"}
 _GROUNDS = {"added": "added", "removed": "removed"}

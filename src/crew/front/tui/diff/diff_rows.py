@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 from crew.front.tui.diff.diff_text import DiffLine, FileDiff, Hunk
 from crew.front.tui.diff.line_comments import Anchor, LineComment, anchor_of
-from crew.front.tui.widgets.paint import safe
+from crew.front.tui.widgets.safe_text import safe
 from crew.front.tui.widgets.wrap import wrapped
 
 COMMENT_INDENT = 6

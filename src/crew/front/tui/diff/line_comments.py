@@ -7,7 +7,7 @@ from typing import Literal
 from crew.domain.kernel.frozen import frozen
 from crew.domain.rows.task import TaskState
 from crew.front.tui.diff.diff_text import DiffLine
-from crew.front.tui.widgets.paint import safe
+from crew.front.tui.widgets.safe_text import safe
 
 LONGEST_MESSAGE = 50_000
 """The most characters that a comment of a task keeps; a longer message would be cut."""

@@ -19,7 +19,8 @@ from crew.front.tui.live.picture import News
 from crew.front.tui.live.session_words import read_last_lines
 from crew.front.tui.pages.page import Page
 from crew.front.tui.widgets.line_list import LineList, ShownLine, heading, text_line
-from crew.front.tui.widgets.paint import fit, safe
+from crew.front.tui.widgets.paint import fit
+from crew.front.tui.widgets.safe_text import safe
 from crew.front.tui.widgets.sheet import Sheet, wrapped
 from crew.runner.views.proposal_views import KIND as CONFIG_KIND
 from crew.runner.views.proposal_views import config_entries

@@ -9,7 +9,8 @@ from crew.domain.kernel.frozen import frozen
 from crew.front.tui.live.picture import News
 from crew.front.tui.panes.pane import Pane, Unread
 from crew.front.tui.widgets.line_list import LineList, ShownLine
-from crew.front.tui.widgets.paint import fit, safe
+from crew.front.tui.widgets.paint import fit
+from crew.front.tui.widgets.safe_text import safe
 from crew.runner.upkeep.kept_work import kept_views, remarks
 from crew.workplace import Workplace
 

@@ -13,7 +13,7 @@ from crew.front.tui.live.picture import News
 from crew.front.tui.panes.pane import Pane, Unread
 from crew.front.tui.panes.task_parts import quest_fields, quest_items, review_fields
 from crew.front.tui.widgets.line_list import ShownLine, heading, text_line
-from crew.front.tui.widgets.paint import safe
+from crew.front.tui.widgets.safe_text import safe
 from crew.runner.views.code_changes import code_changes
 from crew.runner.views.row_views import moment
 

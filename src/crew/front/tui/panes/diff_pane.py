@@ -21,7 +21,7 @@ from crew.front.tui.diff.line_comments import (
 from crew.front.tui.live.picture import News
 from crew.front.tui.panes.pane import Pane, Unread
 from crew.front.tui.widgets.line_list import LineList, ShownLine
-from crew.front.tui.widgets.paint import Span, safe
+from crew.front.tui.widgets.safe_text import Span, safe
 from crew.runner.by_hand.change_text import ChangePlace, change_text, find_change
 from crew.workplace import Workplace
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from crew.domain.kernel.fact import Fact
 from crew.domain.rows.run import Ask
-from crew.front.tui.widgets.paint import Span, safe
+from crew.front.tui.widgets.safe_text import Span, safe
 
 LONGEST = 300
 

@@ -7,7 +7,7 @@ from crew.domain.kernel.log_entry import LogEntry
 from crew.front.entry_lines import entry_lines
 from crew.front.tui.widgets.ansi_spans import ansi_spans
 from crew.front.tui.widgets.line_list import ShownLine
-from crew.front.tui.widgets.paint import Span, Spans
+from crew.front.tui.widgets.safe_text import Span, Spans
 from crew.front.tui.widgets.wrap import wrapped
 
 

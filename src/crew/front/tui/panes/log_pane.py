@@ -14,7 +14,7 @@ from crew.domain.kernel.log_entry import LogEntry
 from crew.front.tui.panes.log_lines import LogRow, found_in, log_rows, marked_line
 from crew.front.tui.panes.pane import Pane
 from crew.front.tui.widgets.line_list import ShownLine
-from crew.front.tui.widgets.paint import Span, safe
+from crew.front.tui.widgets.safe_text import Span, safe
 from crew.runner.by_hand.log_tail import LogNews, LogTail
 from crew.workplace import Workplace
 

@@ -12,7 +12,7 @@ from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.frozen import frozen
 from crew.front.tui.live.picture import News, Picture
 from crew.front.tui.widgets.line_list import LineList, text_line
-from crew.front.tui.widgets.paint import Span, safe
+from crew.front.tui.widgets.safe_text import Span, safe
 from crew.workplace import Workplace
 
 if TYPE_CHECKING:

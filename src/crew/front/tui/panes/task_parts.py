@@ -6,7 +6,8 @@ from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
 from crew.domain.world import World
 from crew.front.tui.widgets.line_list import ShownLine, heading, text_line
-from crew.front.tui.widgets.paint import STATUS_STYLES, fit, safe
+from crew.front.tui.widgets.paint import STATUS_STYLES, fit
+from crew.front.tui.widgets.safe_text import safe
 from crew.runner.views.quest_views import quest_part, step_view
 
 Field = tuple[str, str]

@@ -9,7 +9,7 @@ from crew.front.tui.live.picture import News
 from crew.front.tui.panes.pane import Pane, Unread
 from crew.front.tui.widgets.ansi_spans import AnsiText
 from crew.front.tui.widgets.line_list import ShownLine, text_line
-from crew.front.tui.widgets.paint import safe
+from crew.front.tui.widgets.safe_text import safe
 from crew.runner.by_hand.task_access import find_screen, terminal_takes
 from crew.workplace import Workplace
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from crew.front.tui.widgets.paint import LONGEST_TEXT, Span, safe
+from crew.front.tui.widgets.safe_text import LONGEST_TEXT, Span, safe
 
 _SGR = re.compile(r"\x1b\[([0-9;:]*)m")
 _ON = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "reverse", 9: "strike"}

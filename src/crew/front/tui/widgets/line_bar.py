@@ -4,7 +4,8 @@ from rich.segment import Segment
 from textual.strip import Strip
 from textual.widget import Widget
 
-from crew.front.tui.widgets.paint import Palette, Spans, segments
+from crew.front.tui.widgets.paint import Palette, segments
+from crew.front.tui.widgets.safe_text import Spans
 
 
 class LineBar(Widget):

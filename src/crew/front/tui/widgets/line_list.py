@@ -12,7 +12,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from crew.domain.kernel.frozen import frozen
-from crew.front.tui.widgets.paint import Palette, Span, Spans, segments
+from crew.front.tui.widgets.paint import Palette, segments
+from crew.front.tui.widgets.safe_text import Span, Spans
 
 
 @frozen

@@ -7,7 +7,7 @@ from rich.cells import cell_len, chop_cells
 
 from crew.domain.kernel.text import plain
 from crew.front.tui.widgets.line_list import LineList, ShownLine
-from crew.front.tui.widgets.paint import Span
+from crew.front.tui.widgets.safe_text import Span
 
 LinesFor: TypeAlias = Callable[[int], list[ShownLine]]
 """Makes the lines of a text for a width."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from rich.cells import cell_len, get_character_cell_size
 
-from crew.front.tui.widgets.paint import Span, Spans
+from crew.front.tui.widgets.safe_text import Span, Spans
 
 
 def wrapped(spans: Spans, width: int) -> list[tuple[Span, ...]]:
