@@ -4,11 +4,13 @@ import hashlib
 import os
 import shutil
 import struct
+import time
 
 import pytest
 
 from crew.git import spawn_git
 from crew.git.commit_files import CheckedOut
+from crew.git.task_repository import crew_index
 from crew.git.task_repository.crew_index import settle_index
 from crew.git.worktrees import index_file
 from crew.git.worktrees.clean_check import holds_only_tracked, untouched_head
@@ -59,6 +61,25 @@ def test_no_process_is_started_for_it(repo, agent, monkeypatch):
     monkeypatch.setattr(spawn_git, "run", None)
     state = state_of(repo, agent.path)
     assert (state.branch, state.changed, state.unfinished) == ("crew-7", (), None)
+
+
+@pytest.mark.parametrize("tick_s", [0.1, 600])
+def test_files_as_young_as_the_index_are_compared_by_git_until_their_tick_is_over(
+    repo, tmp_path, monkeypatch, tick_s
+):
+    monkeypatch.setattr(crew_index, "_LONGEST_TICK_NS", tick_s * 10**9)
+    tree = tmp_path / "trees" / "8"
+    ensure_worktree(repo, tree, branch="crew-8", base="main")
+    git_dir = git_dir_for(repo, tree)
+    written_ns = (tree / "b.txt").stat().st_ctime_ns
+    os.utime(git_dir / "index", ns=(written_ns, written_ns))
+    assert untouched_head(tree, git_dir) is None
+    time.sleep(0.2)
+    assert state_of(repo, tree).changed == ()
+    assert (untouched_head(tree, git_dir) is not None) is (tick_s < 1)
+    (tree / "b.txt").write_text("c\n")  # as long as before
+    os.utime(tree / "b.txt", ns=(written_ns, written_ns))
+    assert state_of(repo, tree).changed == ("b.txt",)
 
 
 def test_an_unfinished_merge_is_seen_all_the_same(repo, agent):

@@ -3,6 +3,8 @@
 It follows HEAD only when git needs it: after most steps a look at the files is enough.
 """
 
+import contextlib
+import os
 from pathlib import Path
 
 from crew.git.commit_files import checked_out_in
@@ -17,6 +19,7 @@ from crew.system.file_locks import held
 _INDEXED = "crew-indexed"
 """In crew's git dir of a folder: the commit of which the index is."""
 _LARGEST = 4096
+_LONGEST_TICK_NS = 3_000_000_000  # some file systems count in seconds, or in two
 
 
 def settle_index(path: Path, crew_git: Path) -> None:
@@ -47,6 +50,19 @@ def bring_index(path: Path, crew_git: Path, *, to: str = "HEAD", is_fresh: bool 
     ask(path, "update-index", "-q", "--refresh", env=env, timeout_s=LONG_S, allow_lfs=True)
     if read.code == 0:
         note_index(crew_git, to)
+
+
+def confirm_index(crew_git: Path, *, at_ns: int) -> None:
+    """Let the index count as written at this time, since when git has found no change.
+
+    A file may be as young as the index, because both were written in one tick of the clock. Then
+    its numbers do not tell whether it changed after that, and git compares its content each time.
+    Once git has done so after the tick, the numbers are enough: a later change alters them.
+    """
+    file = crew_git / "index"
+    with contextlib.suppress(OSError):  # then git compares again
+        if at_ns - file.stat().st_mtime_ns > _LONGEST_TICK_NS:
+            os.utime(file, ns=(at_ns, at_ns))
 
 
 def note_index(crew_git: Path, commit: str = "HEAD") -> None:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from crew.git.git_command import GitAnswer, ask, failure, uses_lfs
 from crew.git.hardening import common_dir_of
 from crew.git.task_repository.agent_index import missing, staged_in
 from crew.git.task_repository.agent_refs import agent_git_of
-from crew.git.task_repository.crew_index import bring_index, settle_index
+from crew.git.task_repository.crew_index import bring_index, confirm_index, settle_index
 from crew.git.task_repository.take_in import refuse_special
 from crew.git.worktrees.clean_check import untouched_head
 from crew.git.worktrees.index_file import load_marks, read_index
@@ -79,6 +80,7 @@ def read_status(
         unfinished = unfinished_in(git_dir)
         return WorktreeState(head=at.commit, branch=at.branch, changed=(), unfinished=unfinished)
     refuse_special(worktree, git_dir)
+    began_ns = time.time_ns()
     if is_own(git_dir):
         settle_index(worktree, git_dir)
     marks = load_marks(worktree, read_index(git_dir), env)
@@ -106,7 +108,11 @@ def read_status(
             sorted(path for path in marks.folders if os.path.lexists(worktree / path / ".git"))
         ),
     )
-    return _with_staged(state, worktree, git_dir) if is_own(git_dir) else state
+    if not is_own(git_dir):
+        return state
+    if state.is_untouched and not hidden:
+        confirm_index(git_dir, at_ns=began_ns)
+    return _with_staged(state, worktree, git_dir)
 
 
 def _may_be_lfs(answer: GitAnswer, git_dir: Path) -> bool:
