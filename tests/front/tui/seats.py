@@ -10,6 +10,7 @@ from textual import events
 from textual.pilot import Pilot
 
 from crew.front.tui.view_app import CrewView
+from crew.front.tui.view_parts import PANES
 
 PATIENCE_S = 60.0
 WIDE, SMALL = (160, 50), (80, 24)
@@ -55,6 +56,16 @@ class Seat:
         """Wait for a notice with these words; it counts once."""
         await self.until(lambda: any(words in one for one in self.told))
         self.told.clear()
+
+    async def look_at(self, pane: str) -> None:
+        """Go into the chosen task, to this pane of it, whichever was looked at before."""
+        await self.press("l")
+        for _ in PANES:
+            if type(self.view.pane).__name__ == pane:
+                break
+            await self.press("v")
+        await self.until(lambda: self.view.pane.task_id)
+        assert type(self.view.pane).__name__ == pane
 
     async def sees(self, words: str) -> None:
         await self.until(lambda: words in self.text())

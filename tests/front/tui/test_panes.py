@@ -39,16 +39,6 @@ DIALOG = """
 """  # noqa: RUF001 - what Codex prints
 
 
-async def look_at(seat, pane):
-    await seat.press("l")
-    for _ in PANES:
-        if type(seat.view.pane).__name__ == pane:
-            break
-        await seat.press("v")
-    await seat.until(lambda: seat.view.pane.task_id)
-    assert type(seat.view.pane).__name__ == pane
-
-
 def test_v_goes_around_all_panes_and_each_says_what_comes_next(scene):
     scene.ok("new", "--title", "First", "--body", "Make it [red]so[/red].")
     told = {
@@ -95,7 +85,7 @@ def test_the_timeline_tells_what_happened_and_goes_on(scene):
 
     async def story(seat):
         await seat.sees("First")
-        await look_at(seat, "TimelinePane")
+        await seat.look_at("TimelinePane")
         await seat.sees("nothing happened yet")
         runner = scene.start("run", "--drain")
         await seat.sees("step 1 begins")
@@ -114,7 +104,7 @@ def test_the_timeline_tells_what_happened_and_goes_on(scene):
     async def later(seat):
         seat.view.choices = seat.view.choices.__class__(everything=True)
         seat.view.page.list_again()
-        await look_at(seat, "TimelinePane")
+        await seat.look_at("TimelinePane")
         await seat.sees("✓ merged")  # the newest one is in sight
         await seat.press("g")
         await seat.sees("the task is here")
@@ -150,7 +140,7 @@ def test_a_checkpoint_is_restored_into_a_folder(stuck, tmp_path):
     stuck.ok("kill", "A")
 
     async def story(seat):
-        await look_at(seat, "CheckpointPane")
+        await seat.look_at("CheckpointPane")
         await seat.sees("  1  ")
         pane = seat.view.pane
         await seat.until(lambda: pane.rows and pane.cursor_row.__class__.__name__ == "KeptRow")
@@ -187,7 +177,7 @@ def test_the_terminal_of_a_task_is_shown_live(terminals):
     terminals.ok("new", "--title", "First")
 
     async def story(seat):
-        await look_at(seat, "TerminalPane")
+        await seat.look_at("TerminalPane")
         await seat.sees("no terminal: a attaches, s starts one")
         terminals.ok("start", "1")
         await seat.sees("red words [red]")
@@ -228,7 +218,7 @@ def test_a_dialog_at_a_terminal_is_shown_below_its_screen(terminals):
     terminals.ok("start", "1")
 
     async def story(seat):
-        await look_at(seat, "TerminalPane")
+        await seat.look_at("TerminalPane")
         await seat.sees("a dialog waits: Would you like to run the following command?")
         await seat.sees("i answers it")
 
@@ -242,7 +232,7 @@ def test_the_description_names_the_quest_its_roles_and_what_is_asked(scene):
 
     async def story(seat):
         await seat.sees("Request")
-        await look_at(seat, "DescriptionPane")
+        await seat.look_at("DescriptionPane")
         await seat.sees("quest  its request")
         await seat.sees("no plan yet: a role of the quest makes it")
         scene.start("run")
@@ -264,7 +254,7 @@ def test_the_description_flags_files_that_run_code_elsewhere(scene):
 
     async def story(seat):
         await seat.sees("First")
-        await look_at(seat, "DescriptionPane")
+        await seat.look_at("DescriptionPane")
         await seat.sees(".github/workflows/[red].yml (CI)")
         assert all(len(line) <= SMALL[0] for line in seat.lines())
 

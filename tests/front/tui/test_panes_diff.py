@@ -37,8 +37,7 @@ def changed(scene):
 
 async def look_at_diff(seat):
     await seat.sees("First")
-    await seat.press("l", "v", "v")
-    await seat.until(lambda: type(seat.view.pane).__name__ == "DiffPane")
+    await seat.look_at("DiffPane")
 
 
 async def fill(seat, text):
