@@ -11,11 +11,12 @@ from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
-from crew.front.tui.widgets.safe_text import Spans
+from crew.front.tui.widgets.safe_text import LONGEST_TEXT, Span, Spans, safe
 
 if TYPE_CHECKING:
     from textual.app import App
 
+__all__ = ["LONGEST_TEXT", "Palette", "Span", "Spans", "fit", "safe", "segments"]
 
 _COLOURS: Mapping[str, tuple[str, str]] = {
     "muted": ("#8a8f98", "#6a6f78"),

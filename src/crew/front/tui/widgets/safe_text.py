@@ -1,7 +1,4 @@
-"""Text of a line: pieces with names of styles, and text from outside made safe for them.
-
-Nothing here needs the libraries of the view: `crew doctor` names its keys without them.
-"""
+"""Text from outside, made safe for a line; it needs no library of terminals."""
 
 from collections.abc import Sequence
 from typing import TypeAlias
