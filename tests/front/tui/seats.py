@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from textual import events
+from textual.keys import _character_to_key
 from textual.pilot import Pilot
 
 from crew.front.tui.view_app import CrewView
@@ -56,6 +57,14 @@ class Seat:
         """Wait for a notice with these words; it counts once."""
         await self.until(lambda: any(words in one for one in self.told))
         self.told.clear()
+
+    def paste_keys(self, text: str) -> None:
+        """All keys of a text in one piece, as a terminal hands over what is typed fast."""
+        for letter in text:
+            key = "enter" if letter == "\r" else _character_to_key(letter)
+            event = events.Key(key, letter)
+            event.set_sender(self.view)
+            self.view.post_message(event)
 
     async def look_at(self, pane: str) -> None:
         """Go into the chosen task, to this pane of it, whichever was looked at before."""

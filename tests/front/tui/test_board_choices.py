@@ -31,7 +31,7 @@ def test_the_board_is_filtered_while_a_person_types(scene):
         await seat.sees("Beta")
         await seat.press("/")
         await seat.type("alp")
-        assert order(seat) == ["2"]
+        await seat.until(lambda: order(seat) == ["2"])
         assert not (scene.root / RUNTIME).exists()  # it is kept once it is finished
         await seat.press("enter")
         await seat.sees("/ filter alp")
@@ -39,14 +39,14 @@ def test_the_board_is_filtered_while_a_person_types(scene):
         assert seat.view.page.has_focus
         await seat.press("/")
         await seat.press("escape")
-        assert order(seat) == ["1", "2"]
+        await seat.until(lambda: order(seat) == ["1", "2"])
         assert "filter alp" not in seat.text()
         await seat.press("/")
         await seat.paste("label:ui")
         await seat.press("down", "enter")
-        assert order(seat) == ["1"]
+        await seat.until(lambda: order(seat) == ["1"])
         await seat.press("escape")
-        assert order(seat) == ["1", "2"]
+        await seat.until(lambda: order(seat) == ["1", "2"])
         await seat.press("/")
         await seat.paste("[red]\x1b[31m nothing")
         await seat.press("enter")
@@ -64,16 +64,16 @@ def test_the_choices_are_shown_and_hold_the_next_time(scene):
 
     async def first(seat):
         await seat.sees("Beta")
-        assert order(seat) == ["1", "2"]
+        await seat.until(lambda: order(seat) == ["1", "2"])
         for sort in (*SORTS[1:], SORTS[0]):
             await seat.press("o")
             assert seat.view.choices.sort == sort
         await seat.press("o", "o")
         await seat.sees("sorted by priority")
-        assert order(seat) == ["2", "1"]
+        await seat.until(lambda: order(seat) == ["2", "1"])
         await seat.press("A")
         await seat.sees("all tasks")
-        assert order(seat) == ["2", "1", "3"]
+        await seat.until(lambda: order(seat) == ["2", "1", "3"])
         await seat.press("w")
         await seat.sees("by wave")
         await seat.sees("Ready now (1)")
@@ -160,3 +160,49 @@ def test_another_namespace_is_only_looked_at(scene):
 
     sit(scene.root, story)
     assert scene.status("1") == "todo"
+
+
+def test_keys_that_come_after_the_decision_of_a_dialog_are_too_late(scene):
+    """A person who types fast has typed more before the dialog is gone from the screen."""
+    scene.ok("new", "--title", "First")
+
+    async def story(seat):
+        await seat.sees("First")
+        await seat.press("space")
+        await seat.sees("Task 1: First")
+        dialog = seat.view.screen
+        dialog.action_leave()
+        dialog.action_leave()
+        await seat.until(lambda: len(seat.view.screen_stack) == 1)
+        await seat.press("o")
+        await seat.until(lambda: seat.view.choices.sort == "status")
+
+    sit(scene.root, story)
+
+
+def test_what_is_typed_fast_reaches_the_dialog_that_its_first_key_opens(scene):
+    """The terminal delivers all keys at once; none of them may act on the board."""
+    scene.ok("new", "--title", "First")
+    scene.ok("new", "--title", "Second smooth")
+
+    async def story(seat):
+        await seat.sees("First")
+        seat.paste_keys(":list smd")
+        await seat.until(lambda: "list smd" in seat.text())
+        await seat.press("escape")
+        await seat.until(lambda: len(seat.view.screen_stack) == 1)
+        seat.paste_keys(":comment 2 'typed at once'\r")
+        await seat.until(lambda: "typed at once" in scene.ok("show", "2").out)
+        seat.paste_keys("nA title dy")
+        await seat.until(lambda: "A title dy" in seat.text())
+        await seat.press("escape")
+        await seat.until(lambda: len(seat.view.screen_stack) == 1)
+        seat.paste_keys("/smooth")
+        await seat.until(lambda: seat.view.choices.filter == "smooth")
+        await seat.press("escape")
+        seat.paste_keys("dn")
+        await seat.until(lambda: not seat.view.workers._workers)
+        assert len(seat.view.screen_stack) == 1
+
+    sit(scene.root, story)
+    assert [scene.status(task) for task in "12"] == ["todo", "todo"]

@@ -96,7 +96,7 @@ class CrewView(ActionApp):
         self._reader.start()
         self.set_interval(0.1, self._tick)
         self.set_interval(1.0, self._paint_bars)
-        self.page.focus()
+        self._go_into(self.page)
 
     def on_unmount(self) -> None:
         self._reader.stop()
@@ -107,6 +107,10 @@ class CrewView(ActionApp):
         self.screen_stack[0].set_class(is_wide, "wide")
         self.screen_stack[0].set_class(not is_wide, "narrow")
         self._paint_bars()
+
+    def _go_into(self, lines: LineList) -> None:
+        """Give a list the focus at once: Textual would do it later, after the next key."""
+        self.screen_stack[0].set_focus(lines)
 
     # What is chosen
 
@@ -221,7 +225,7 @@ class CrewView(ActionApp):
     def show_page(self, name: str) -> None:
         self.query_one("#pages", ContentSwitcher).current = f"{name}{PLACE}"
         self.page.catch_up()
-        self.page.focus()
+        self._go_into(self.page)
         if self.is_pane_visible:
             self._open_pane()
         self._paint_bars()
@@ -245,13 +249,13 @@ class CrewView(ActionApp):
         switcher.current = name
         self.pane.open_task(task)
         if had_focus:
-            self.pane.focus()
+            self._go_into(self.pane)
         self._paint_bars()
 
     def action_look_at_task(self) -> None:
         self.screen_stack[0].add_class("detail")
         self._open_pane()
-        self.pane.focus()
+        self._go_into(self.pane)
         self._paint_bars()
 
     def action_leave_task(self) -> None:
@@ -260,7 +264,7 @@ class CrewView(ActionApp):
         if self.page.has_focus and not base.has_class("detail"):
             self.change_choices(filter="")
         base.remove_class("detail", "zoomed")
-        self.page.focus()
+        self._go_into(self.page)
         if self.is_pane_visible:
             self.call_after_refresh(self._open_pane)
 
@@ -313,7 +317,7 @@ class CrewView(ActionApp):
         # The letters on the way were shown, not kept.
         self.choices = replace(self.choices, filter=self._kept_filter)
         self.change_choices(filter=message.text.strip())
-        self.page.focus()
+        self._go_into(self.page)
 
 
 def _panel_of(pane: type[Pane]) -> str:

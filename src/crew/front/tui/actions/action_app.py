@@ -1,11 +1,12 @@
 """The part of the view that carries out actions: commands, dialogs, the terminal, own keys."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+from textual import events
 from textual.app import SuspendNotSupported
 from textual.binding import Binding
 from textual.notifications import SeverityLevel
@@ -16,6 +17,7 @@ from crew.front.tui.actions.action import Action
 from crew.front.tui.actions.action_table import ACTIONS, BY_NAME
 from crew.front.tui.actions.carry_out import CommandReply, carry_out
 from crew.front.tui.actions.custom_keys import clashes, run_custom, usable_keys
+from crew.front.tui.actions.held_keys import HeldKeys, current_holder, held_by, taken_by
 from crew.front.tui.actions.help_sections import built_in_keys
 from crew.front.tui.board.choice_memory import ChoiceMemory, load_view
 from crew.front.tui.board.view_choices import ViewChoices, choices_in
@@ -57,6 +59,7 @@ class ActionApp(ViewFrame):
         built_in = built_in_keys(self.actions)
         self.custom_keys = usable_keys(bindings, built_in)
         self._problems = [*filter(None, [loaded.problem]), *clashes(bindings, built_in)]
+        self.held_keys = HeldKeys()
         self._memory = ChoiceMemory(root, self._forgot)
         self._has_forgotten = False
         self._reader: ReaderThread
@@ -96,6 +99,23 @@ class ActionApp(ViewFrame):
 
     # Actions
 
+    async def on_event(self, event: events.Event) -> None:
+        """Take keys one after the other: each finds what the one before it has opened."""
+        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
+            await self.held_keys.passed()
+            if isinstance(self.focused, Input | TextArea):
+                await taken_by(self.focused)
+            elif isinstance(event, events.Key) and await self._is_bound(event.key):
+                return
+        await super().on_event(event)
+
+    async def _is_bound(self, key: str) -> bool:
+        """Carry out what a key of the board is bound to, before the next key is read."""
+        if len(self.screen_stack) > 1:
+            return False
+        check = self._check_bindings  # Textual's own order: the focused widget first
+        return await check(key, priority=True) or await check(key)
+
     def action_act(self, name: str) -> None:
         """Carry out an action of the table; dialogs wait inside it, the view does not."""
         self._work(self.carry_action(name))
@@ -103,8 +123,17 @@ class ActionApp(ViewFrame):
     def action_custom(self, key: str) -> None:
         self._work(self._guarded(run_custom, self.custom_keys[key]))
 
-    def _work(self, work: Any) -> None:
-        self.run_worker(work, group="actions", exit_on_error=False)
+    def _work(self, work: Coroutine[Any, Any, None]) -> None:
+        holder = object()
+        self.held_keys.hold(holder)
+        self.run_worker(self._until_end(work, holder), group="actions", exit_on_error=False)
+
+    async def _until_end(self, work: Coroutine[Any, Any, None], holder: object) -> None:
+        try:
+            with held_by(holder):
+                await work
+        finally:
+            self.held_keys.let_pass(holder)
 
     async def carry_action(self, name: str) -> None:
         """Carry out an action; an error is told and recorded, and the view goes on."""
@@ -161,6 +190,7 @@ class ActionApp(ViewFrame):
 
     async def command(self, *args: str, stdin: str = "", done: str = "") -> CommandReply:
         """Run a command of crew and show its refusal, or that it is done."""
+        self.held_keys.let_pass(current_holder())
         reply = await carry_out(args, directory=self.root, stdin=stdin)
         self.expect_tasks()
         if reply.is_refused:

@@ -42,7 +42,7 @@ class FilterBar(Input):
         self.value = text
         self.cursor_position = len(text)
         self.display = True
-        self.focus()
+        self.screen.set_focus(self)  # at once, since the next key is part of the filter
 
     def action_clear_filter(self) -> None:
         self.post_message(self.Closed(""))

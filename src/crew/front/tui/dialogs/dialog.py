@@ -5,12 +5,14 @@ from typing import ClassVar, TypeAlias, TypeVar
 
 from rich.text import Text
 from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
 
+from crew.front.tui.actions.held_keys import HeldKeys, current_holder
 from crew.front.tui.widgets.line_bar import LineBar
 from crew.front.tui.widgets.line_list import LineList
 from crew.front.tui.widgets.safe_text import Span, safe
@@ -44,6 +46,26 @@ class ViewDialog(ModalScreen[R]):
     def __init__(self, title: str) -> None:
         super().__init__()
         self._title = title
+        self._is_decided = False
+        self._holder = current_holder()
+
+    def dismiss(self, result: R | None = None) -> AwaitComplete:
+        """Hand over the first decision; keys that come before the dialog is gone are too late."""
+        if self._is_decided:
+            return AwaitComplete()
+        self._is_decided = True
+        if (held := self._held_keys) is not None and self._holder is not None:
+            held.hold(self._holder)  # the action may open another dialog
+        return super().dismiss(result)
+
+    @property
+    def _held_keys(self) -> HeldKeys | None:
+        return getattr(self.app, "held_keys", None)
+
+    def _take_keys(self) -> None:
+        """The dialog is shown and has the focus."""
+        if (held := self._held_keys) is not None:
+            held.let_pass(self._holder)
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -61,6 +83,7 @@ class ViewDialog(ModalScreen[R]):
             spans += [(key, "key"), (f" {words}   ", "muted")]
         self.query_one("#dialog-keys", LineBar).show(spans)
         self.call_after_refresh(self.on_resize)
+        self.call_after_refresh(self._take_keys)
 
     def on_resize(self) -> None:
         """A list gets the height that is left, so that the keys below it stay in sight."""
