@@ -7,6 +7,7 @@ from crew.domain.lead_choice import lead_of
 from crew.domain.plan import decide, plan
 from crew.domain.request_verbs import answer
 from crew.domain.requests import Request
+from crew.domain.rows.message import A_PERSON
 from crew.domain.rows.question import About
 from crew.domain.rows.step import ErrorKind, StepError, StepOutcome
 from crew.domain.rules import Rules
@@ -63,6 +64,24 @@ def test_an_answer_in_time_goes_to_the_step_and_into_no_prompt():
     world = after(world, answer_taken(world, question, at=21.0))
     assert (world.runs["1.1"].question, world.questions["q1"].taken) == ("", True)
     assert put_off(world, world.runs["1.1"], at=22.0) == []
+
+
+@pytest.mark.parametrize(
+    ("what", "text", "sent"),
+    [
+        (LEAVE, "no, move it away", ["no, move it away"]),
+        (LEAVE, "No.", []),
+        (LEAVE, "ok", []),
+        (LEAVE, "", []),
+        (COLOUR, "green, like grass", []),
+    ],
+)
+def test_words_beside_a_yes_or_no_become_a_message_to_the_step(what, text, sent):
+    _, world = asked(stepping(), what)
+    world = answered(world, text)
+    assert [(one.task, one.sender, one.text) for one in world.messages.values()] == [
+        ("1", A_PERSON, words) for words in sent
+    ]
 
 
 @pytest.mark.parametrize("what", [COLOUR, LEAVE])

@@ -113,6 +113,26 @@ def test_a_permission_that_is_given_when_the_runner_is_dead_is_in_the_next_promp
         runner.communicate()
 
 
+@pytest.mark.ability(
+    "words beside a no to its permission request reach it in the same step",
+    "claude",
+    otherwise="a message brings them",
+)
+@pytest.mark.clis
+def test_what_a_person_says_with_a_no_reaches_the_agent_in_the_same_step(crew, script):
+    crew.configure('[agents.claude]\npermissions = "ask"')
+    play = script(bash(WRITES), bash(COMMITS), Say("DONE"))
+    crew("new", "--title", "Write new.txt")
+    runner = crew.start("run", "--agents", "1")
+    try:
+        crew("answer", _question(crew)["id"], "no, use printf for it")
+        wait_until(lambda: len(play.turns) > 1)
+    finally:
+        runner.kill()
+        runner.communicate()
+    assert "use printf for it" in said(play.turns[1])
+
+
 def _allow_what_follows(crew, runner, repo):
     """Answer what else it asks, and see that the allowed command is not among it."""
     give_up_at = time.monotonic() + 100

@@ -28,6 +28,8 @@ _QUIET = {
 _NO_PROJECT = {"OPENCODE_DISABLE_PROJECT_CONFIG": "1"}
 _INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")  # it reads the first of them
 _CONTENT = "OPENCODE_CONFIG_CONTENT"
+TOOLS_WITHIN_MS = 60_000
+"""On a busy machine its own five seconds are too short, and the agent could not signal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,7 @@ def _crew_tools(order: StepOrder) -> dict[str, Any]:
     url = order.env.get("CREW_MCP_URL", "")
     headers = {"Authorization": "Bearer {env:CREW_TOKEN}"}
     server = {"type": "remote", "url": url, "headers": headers, "oauth": False}
+    server["timeout"] = TOOLS_WITHIN_MS
     return {"crew": server} if url else {}
 
 

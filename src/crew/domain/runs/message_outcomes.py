@@ -1,9 +1,15 @@
 """What follows for messages: a step gets them, and has read them when it ends well."""
 
 from crew.domain.kernel.fact import Fact
-from crew.domain.rows.message import Message, MessageState
+from crew.domain.rows.message import LONGEST_MESSAGE, Message, MessageState
 from crew.domain.rows.run import Run
-from crew.domain.world import World, moved
+from crew.domain.world import World, born, moved
+
+
+def new_message(world: World, task: str, *, sender: str, text: str, at: float) -> Fact:
+    number = f"m{len(world.messages) + 1}"
+    words = text[:LONGEST_MESSAGE]
+    return born(Message(id=number, task=task, sender=sender, text=words, at=at), "sent", at=at)
 
 
 def messages_given(world: World, run: Run, step: str, *, at: float) -> list[Fact]:

@@ -10,10 +10,11 @@ from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.quotation import attributed
 from crew.domain.requests import Answer, Asked
-from crew.domain.rows.message import LONGEST_MESSAGE
+from crew.domain.rows.message import A_PERSON, LONGEST_MESSAGE
 from crew.domain.rows.question import About, Question, QuestionState
 from crew.domain.rows.run import Ask, Run
 from crew.domain.rows.step import SignalKind
+from crew.domain.runs.message_outcomes import new_message
 from crew.domain.world import World, born, moved, noted
 
 
@@ -62,7 +63,15 @@ def answer_question(asked: Asked[AnswerQuestion]) -> Answer:
         facts += asked.leads.of_run(asked.world, run).pass_on(asked.world, run, at=asked.at)
         lead = asked.leads.of_task(asked.world, run.task)
         facts += lead.after_answer(asked.world, run, at=asked.at)
+    if is_awaited and question.about == About.PERMISSION and _spelled(text) not in _PLAIN_ANSWERS:
+        sent = new_message(asked.world, run.task, sender=A_PERSON, text=text, at=asked.at)
+        facts.append(sent)
     return Answer(facts=tuple(facts), reply=question.id)
+
+
+_PLAIN_ANSWERS = frozenset({"", "y", "yes", "ok", "allow", "n", "no"})
+"""Answers to a permission request that say no more than that. Of others the agent gets the words:
+a CLI takes only a yes or a no."""
 
 
 def answered(question: Question, text: str, *, at: float) -> Fact:

@@ -5,12 +5,11 @@ from collections.abc import Mapping
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.frozen import frozen
 from crew.domain.requests import Answer, Asked, Verb, find_task, typed
-from crew.domain.rows.message import LONGEST_MESSAGE, Message
 from crew.domain.rows.task import FINISHED
-from crew.domain.runs.message_outcomes import given, messages_read, queued_for
+from crew.domain.runs.message_outcomes import given, messages_read, new_message, queued_for
 from crew.domain.runs.speaking_run import Speaker, speaking_run
 from crew.domain.tasks.task_requests import refuse_landed
-from crew.domain.world import FactDraft, born
+from crew.domain.world import FactDraft
 
 
 @frozen
@@ -29,14 +28,9 @@ def message(asked: Asked[MessageTask]) -> Answer:
             f"task {task.id} is {task.state}, so no agent will read it",
             hint="`crew new` makes a task for what is left to do",
         )
-    new = Message(
-        id=f"m{len(asked.world.messages) + 1}",
-        task=task.id,
-        sender=asked.request.sender,
-        text=asked.request.text[:LONGEST_MESSAGE],
-        at=asked.at,
-    )
-    return Answer(facts=(born(new, "sent", at=asked.at),), reply=new.id)
+    wanted = asked.request
+    sent = new_message(asked.world, task.id, sender=wanted.sender, text=wanted.text, at=asked.at)
+    return Answer(facts=(sent,), reply=sent.subject)
 
 
 def fetch_messages(asked: Asked[Speaker]) -> Answer:
