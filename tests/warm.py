@@ -240,13 +240,17 @@ def _run(argv: Sequence[str]) -> None:
 
 
 def _load_everything(*, serves: bool) -> None:
-    """All that a short command needs; what serves agents takes longer to load than to start."""
+    """All that a short command needs; what serves agents takes longer to load than to start.
+
+    The terminal view is no short command.
+    """
     crew = importlib.import_module("crew")
     for module in pkgutil.walk_packages(crew.__path__, "crew."):
         is_program = (
             module.name.endswith("__main__") or module.name == "crew.system.processes.reaper"
         )
-        if not is_program and (serves or not module.name.startswith("crew.front.mcp")):
+        is_heavy = module.name.startswith("crew.front.mcp") and not serves
+        if not (is_program or is_heavy or module.name.startswith("crew.front.tui")):
             importlib.import_module(module.name)
     gc.collect()
     gc.freeze()  # forks would copy every page on which the collector leaves its marks

@@ -241,9 +241,15 @@ def _reviewers(settings: "Settings") -> tuple[str, ...]:
     named = settings.review.agents or (settings.agents.reviewer_default,)
     if settings.review.mode != "claudex":
         return named[:1]
+    return at_least_two(named, settings)
+
+
+def at_least_two(named: tuple[str, ...], settings: "Settings") -> tuple[str, ...]:
+    """The named reviewers of mode `claudex`, each once; the defaults fill the gap."""
+    different = tuple(dict.fromkeys(named))
     defaults = (settings.agents.reviewer_default, *_BOTH_REVIEWERS)
-    others = (name for name in dict.fromkeys(defaults) if name not in named)
-    return (*named, *itertools.islice(others, max(0, 2 - len(named))))
+    others = (name for name in dict.fromkeys(defaults) if name not in different)
+    return (*different, *itertools.islice(others, max(0, 2 - len(different))))
 
 
 def find_workplace(start: Path) -> Workplace:

@@ -240,6 +240,7 @@ def test_everything_is_said_again_each_time_and_the_agents_own_words_come_last(o
     roots = [f"{tmp_path}/g/{name}" for name in ("worktrees/w", "objects", "refs", "logs")]
     assert flags == (
         *("-c", "analytics.enabled=false"),
+        *("-c", "allow_login_shell=false"),
         *("-c", f'projects={{"{order.worktree}"={{"trust_level"="untrusted"}}}}'),
         *("-c", 'approval_policy="never"'),
         *("-c", 'sandbox_mode="workspace-write"'),

@@ -125,7 +125,8 @@ def test_a_session_keeps_the_name_and_folder_it_was_born_with(opencode, order, t
     assert "--session" not in told(tmp_path / "fake")
     run_step(opencode(START, finish()), replace(order, session=SESSION, resume=True))
     assert told(tmp_path / "fake") == [
-        *("run", "--format", "json", "--pure", "--auto", "--dir", str(order.worktree)),
+        *("run", "--format", "json", "--print-logs", "--log-level", "ERROR"),
+        *("--pure", "--auto", "--dir", str(order.worktree)),
         *("--session", SESSION),
     ]
 

@@ -28,6 +28,7 @@ from agents.running import (
     written,
 )
 from crew.agents.terminal import tmux as door
+from crew.agents.terminal.dialog_keys import enter_text
 from crew.agents.terminal.terminal_script import write_session_script
 from crew.agents.terminal.tmux import (
     Tmux,
@@ -285,6 +286,56 @@ def test_no_text_can_end_its_own_paste(place):
     send_text(place.tmux, "crew-1", "a\x1b[20\x1b[201~1~\nrm -rf\n\x9b201~")
     wait_until(lambda: kept.read_bytes().endswith(b"~\r"))
     assert kept.read_bytes() == b"\x1b[200~a\rrm -rf\r\x1b[201~\r"
+
+
+ASKS = """
+import os, sys, tty
+tty.setraw(0)
+keep = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+os.write(1, "ready\\r\\n\u276f ".encode())
+os.write(keep, os.read(0, 65536))
+os.write(1, "\\r\\nDo you want to proceed?\\r\\n\u276f 1. Yes\\r\\n  2. No\\r\\n".encode())
+while got := os.read(0, 65536):
+    os.write(keep, got)
+"""
+"""A program that shows a dialog just when the first text is typed, and keeps every byte."""
+
+ECHOES = """
+import os, sys, tty
+tty.setraw(0)
+keep = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+os.write(1, "ready\\r\\n\u276f ".encode())
+while got := os.read(0, 65536):
+    os.write(keep, got)
+    os.write(1, "\\r\\n\u276f ".encode() if got == b"\\r" else got.replace(b"\\r", b"\\r\\n"))
+"""
+
+
+def test_no_enter_answers_a_dialog_that_appears_while_text_is_typed(place):
+    kept = place.tmux.folder / "kept"
+    place.open(command=shell_python(ASKS, kept))
+    wait_until(lambda: "ready" in capture(place.tmux, "crew-1", lines=5))
+    dialog = enter_text(place.tmux, "crew-1", "no, do not do that")
+    assert (dialog.question, dialog.choices) == ("Do you want to proceed?", ("Yes", "No"))
+    assert kept.read_bytes() == b"no, do not do that"
+
+
+def test_a_numbered_list_that_is_typed_is_not_taken_for_a_dialog(place):
+    kept = place.tmux.folder / "kept"
+    place.open(command=shell_python(ECHOES, kept))
+    wait_until(lambda: "ready" in capture(place.tmux, "crew-1", lines=5))
+    assert enter_text(place.tmux, "crew-1", "1. first this\n2. then that") is None
+    assert kept.read_bytes() == b"1. first this\r2. then that\r"
+
+
+def test_text_that_is_at_the_prompt_already_is_not_typed_twice(place):
+    kept = place.tmux.folder / "kept"
+    place.open(command=shell_python(ECHOES, kept))
+    wait_until(lambda: "ready" in capture(place.tmux, "crew-1", lines=5))
+    send_text(place.tmux, "crew-1", "do this", enter=False)
+    wait_until(lambda: "do this" in capture(place.tmux, "crew-1", lines=5))
+    assert enter_text(place.tmux, "crew-1", "do this") is None
+    assert kept.read_bytes() == b"do this\r"
 
 
 @pytest.mark.parametrize("line", [79, 200_000])

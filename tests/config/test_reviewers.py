@@ -26,6 +26,7 @@ BOTH = ("claude-reviewer", "codex-reviewer")
             '[review]\nmode = "claudex"\nagent = ["opencode-reviewer", "gemini-reviewer"]',
             ("opencode-reviewer", "gemini-reviewer"),
         ),
+        ('[review]\nmode = "claudex"\nagent = ["codex-reviewer", "codex-reviewer"]', BOTH[::-1]),
         ('[review]\nmode = "single"', BOTH[:1]),
         ('[review]\nmode = "none"', ()),
     ],

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from crew.domain.channels.channel_plan import is_resting, plan_channels
-from crew.domain.channels.member_outcomes import heard, turn_troubled
+from crew.domain.channels.member_outcomes import heard, turn_troubled, vacated
 from crew.domain.channels.member_requests import awake, beat, has_something
 from crew.domain.channels.membership import DRIVEN_ROUNDS, NewMember, default_rounds
 from crew.domain.channels.posts import addressed, injected_into, without_signal
@@ -427,7 +427,11 @@ def test_a_step_that_was_cut_off_is_done_again_and_given_nothing_twice():
     room = Room(driven=("pm", "dev"), topic="hello")
     assert room.start("pm") == ["hello"]
     assert room.due == ["turn room/pm"]  # nothing is under way after a crash
+    assert room.member("pm").cost_usd == 0.0
     assert room.start("pm") == []
+    assert room.member("pm").cost_usd is None  # the first try did not report what it cost
+    (left,) = vacated(room.member("pm"), at=1.0)
+    assert left.changes["cost_usd"] is None
     room.end("pm", "hi")
     assert room.texts == ["hello", "hi"]
 

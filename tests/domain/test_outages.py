@@ -53,7 +53,7 @@ def started(world, now=100.0):
     return [fact.subject for fact in facts if fact.trigger == "started"]
 
 
-@pytest.mark.parametrize("kind", LASTING)
+@pytest.mark.parametrize("kind", sorted(LASTING))
 def test_an_error_that_no_wait_mends_pauses_the_kind_frees_the_agent_and_harms_no_task(kind):
     world = step(holding("working", agent_error_count=2), failed(kind))
     agent, run, outage = world.agents["A"], world.runs["1.1"], world.outages["claude"]

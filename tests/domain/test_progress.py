@@ -18,7 +18,8 @@ from crew.domain.runs.next_round import sent_back
 from crew.domain.runs.run_ends import abandoned, killed
 from crew.domain.runs.run_outcomes import Prepared, assigned, checked, prepared
 from crew.domain.runs.step_errors import troubled
-from crew.domain.runs.step_outcomes import step_ended, step_started
+from crew.domain.runs.step_outcomes import step_ended, step_found_done, step_started
+from crew.domain.terminals.terminal_outcomes import taken_over
 from domain.scenes import RULES, after, given, holding, queued, with_changes
 
 FINE = StepOutcome(session="s1")
@@ -35,6 +36,19 @@ def test_the_cost_of_a_step_that_was_cut_off_is_unknown(stepping, cost):
     world = holding("working", run_stepping=stepping, run_cost_usd=0.25, agent_cost_usd=0.25)
     world = after(world, killed(world, world.agents["A"], at=11.0))
     assert (world.runs["1.1"].cost_usd, world.agents["A"].cost_usd) == (cost, cost)
+
+
+@pytest.mark.parametrize("follows", [step_started, step_found_done, taken_over])
+@pytest.mark.parametrize(("stepping", "cost"), [(True, None), (False, 0.25)])
+def test_the_cost_of_a_step_that_crew_died_in_or_gave_to_a_terminal_is_unknown(
+    follows, stepping, cost
+):
+    world = holding("working", run_stepping=stepping, run_cost_usd=0.25, agent_cost_usd=0.25)
+    values = {"epoch": 2, "session": "s1"} if follows is step_started else {}
+    world = after(world, follows(world, world.runs["1.1"], at=11.0, **values))
+    assert world.agents["A"].cost_usd == cost
+    if follows is not taken_over:  # its terminal will make it unknown
+        assert world.runs["1.1"].cost_usd == cost
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,13 @@ def test_claudex_has_both_review_the_same_commit_at_the_same_time(stage):
     assert all(v["passed"] for v in run["verdicts"])
 
 
+def test_claudex_with_the_worker_as_its_own_reviewer_asks_a_second_one(stage):
+    play(stage, reviewer=BOTH)
+    flags = ("--review", "claudex", "--reviewer", "ann")
+    run = stage.ok("loop", "Fix it", *flags, "--json").json
+    assert {v["reviewer"] for v in run["verdicts"]} == {"ann", "bob"}
+
+
 def test_every_fail_goes_back_and_an_old_pass_approves_nothing_new(stage):
     """In the first round ann passes it and bob does not; in the second it is the other way."""
     play(

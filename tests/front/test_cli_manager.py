@@ -111,6 +111,7 @@ def test_a_runner_that_it_starts_is_outside_its_sandbox_and_outlives_it(managed)
         auto(managed, "--max-steps", "1")
         pid = (managed.folder / "pid").read_text().strip()
         assert pid, (managed.folder / "said").read_text()
+        assert "sandbox:" not in (managed.folder / "said").read_text()  # of its own, not of runners
         until(lambda: managed.ok("show", "1", "--json").json["status"] != "todo")
         assert find_runner(managed.root / ".crew" / "lock")["pid"] == int(pid)
         namespace = Path("/proc/self/ns/mnt").readlink()

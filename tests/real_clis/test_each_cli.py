@@ -9,6 +9,7 @@ import pytest
 
 from agents.contract import SILENT, run_step
 from agents.running import wait_until
+from crew.agents.environment import shim_folder
 from crew.domain.rows.step import ErrorKind
 from real_clis.company import Company
 from real_clis.scripted_model import Fail, Say
@@ -41,6 +42,13 @@ def test_a_resumed_session_remembers(cli, agent_of, script, order):
     second = run_step(agent_of(cli), again)
     assert (first.error, second.error, second.done) == (None, None, True)
     assert "the word is kiwi" in json.dumps(play.turns[0].body)
+
+
+@pytest.mark.clis
+def test_its_commands_find_the_crew_of_the_step_first(cli, agent_of, script, order):
+    play = script(cli.run("command -v crew"), Say("DONE"))
+    assert run_step(agent_of(cli), order).error is None
+    assert str(shim_folder(order) / "crew") in json.dumps(play.turns[1].body)
 
 
 @pytest.mark.ability("continues its session after `kill -9`")

@@ -57,6 +57,9 @@ def running(crew):
 SLOW = [pytest.param(name, marks=pytest.mark.clis) for name in ("codex", "opencode", "gemini")]
 
 
+@pytest.mark.ability(
+    "a wrong key pauses its kind within seconds, and `crew retry` continues the task"
+)
 @pytest.mark.parametrize("cli", ["claude", *SLOW], indirect=True)
 def test_a_wrong_key_pauses_its_kind_within_seconds_and_a_retry_continues_its_task(
     crew, script, running, cli
@@ -80,6 +83,7 @@ def test_a_wrong_key_pauses_its_kind_within_seconds_and_a_retry_continues_its_ta
     assert inbox(crew) == []
 
 
+@pytest.mark.ability("a rate limit of a reviewer pauses its provider, and the work waits", "claude")
 @pytest.mark.clis
 def test_a_limit_of_a_reviewer_pauses_its_provider_and_the_finished_work_waits(
     crew, script, model, running
@@ -107,6 +111,30 @@ def test_a_limit_of_a_reviewer_pauses_its_provider_and_the_finished_work_waits(
     assert len(review.turns) == 1
 
 
+TOO_MANY = Fail(429, "rate_limit_error", "Rate limit reached", times=-1)
+
+
+@pytest.mark.ability("a rate limit of a reviewer pauses its provider, and the work waits")
+@pytest.mark.parametrize("cli", SLOW, indirect=True)
+def test_each_reviewer_at_its_limit_keeps_the_finished_work_waiting(crew, script, running, cli):
+    """OpenCode and Gemini CLI repeat such a request for minutes, and report no event."""
+    kind = f"{cli.name}-reviewer"
+    crew.use(cli, "review", kind)
+    crew.configure(f'[review]\nmode = "single"\nagent = "{kind}"')
+    crew("config", "set", f"agents.{kind}.provider", "reviews")
+    crew("config", "set", "run.max_backoff_s", "900")
+    script(WORK, Say("DONE"))
+    review = script(TOO_MANY, name="review")
+    task = crew("new", "--title", "Write new.txt")
+    running("--agents", "1")
+    paused = wait_until(lambda: json.loads(crew("show", task, "--json"))["paused"], limit_s=150)
+    assert (paused["provider"], status(crew, task)) == ("reviews", "in_progress")
+    for command in (("list",), ("dashboard", "--once"), ("show", task), ("ps",)):
+        shown = "".join(crew.start(*command).communicate(timeout=100))
+        assert f"provider reviews is paused until {paused['resumes_at']}" in shown, command
+    assert len(review.asked) <= 8
+
+
 def utc(at):
     return datetime.fromtimestamp(at, UTC).isoformat()[:19]
 
@@ -119,6 +147,7 @@ LASTING = {
 }
 
 
+@pytest.mark.ability("a wrong key, no access, an unknown model: the step ends after few requests")
 @pytest.mark.parametrize("name", LASTING)
 @pytest.mark.clis
 def test_each_cli_ends_its_step_after_few_requests_with_an_error_that_lasts(
@@ -139,6 +168,13 @@ DOCTORED = {
 }
 
 
+@pytest.mark.ability(
+    "`crew doctor` finds a missing login without a request",
+    "claude",
+    "codex",
+    "gemini",
+    otherwise="some of its models need no login",
+)
 @pytest.mark.parametrize("name", DOCTORED)
 def test_the_doctor_knows_a_missing_login_without_a_request(caller, model, request, name):
     program = request.getfixturevalue(name)

@@ -28,6 +28,7 @@ def crew(model, tmp_path):
     return SimpleNamespace(folder=folder, settings=SimpleNamespace(sandbox=sandbox))
 
 
+@pytest.mark.ability("works with a list of hosts (`[sandbox] network`)")
 def test_its_model_and_its_commands_use_the_list(cli, agent_of, crew, script, order):
     play = script(cli.run("curl -sS http://strange.test/ > said.txt; true"), Say("ok\nDONE"))
     allowed = Allowed(has_network=False, by_proxy=by_proxy(crew))

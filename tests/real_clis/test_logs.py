@@ -11,6 +11,7 @@ from real_clis.scripted_model import Say
 pytestmark = pytest.mark.timeout(240)
 
 
+@pytest.mark.ability("`crew logs` shows words, tools, results and costs")
 def test_the_log_of_a_step_holds_words_tools_results_and_costs_and_no_unknown_line(
     cli, agent_of, script, order
 ):

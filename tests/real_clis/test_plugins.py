@@ -51,6 +51,11 @@ def asked(crew):
     crew.start("run", "--agents", "1", "--agent", "asks", "--drain", "-q").communicate(timeout=100)
 
 
+@pytest.mark.ability(
+    "your own assistant uses crew (`crew plugin install`)",
+    "claude",
+    otherwise="configure `crew mcp` by hand",
+)
 @pytest.mark.clis
 @pytest.mark.usefixtures("asked")
 def test_claude_loads_the_plugin_shows_questions_and_creates_a_task(crew, session, claude, caller):
@@ -63,6 +68,7 @@ def test_claude_loads_the_plugin_shows_questions_and_creates_a_task(crew, sessio
     assert "q1 (task 1)" in json.dumps(play.turns[0].body)  # the hook
 
 
+@pytest.mark.ability("your own assistant uses crew (`crew plugin install`)", "codex")
 def test_codex_creates_a_task(crew, session, codex):
     crew("plugin", "install", "codex")
     quiet = ("--disable", "plugins", "--disable", "apps", "-c", "analytics.enabled=false")
@@ -72,6 +78,7 @@ def test_codex_creates_a_task(crew, session, codex):
     assert titles(crew) == ["From Codex"]
 
 
+@pytest.mark.ability("your own assistant uses crew (`crew plugin install`)", "gemini")
 @pytest.mark.clis
 @pytest.mark.usefixtures("asked")
 def test_gemini_loads_the_extension_shows_questions_and_creates_a_task(crew, session, gemini):

@@ -23,6 +23,11 @@ def said(asked):
     return json.dumps(asked.body.get("messages") or asked.body["input"])
 
 
+@pytest.mark.ability(
+    "its own questions reach the inbox with their choices",
+    "claude",
+    otherwise="it asks none in a step; `signal-back` asks",
+)
 def test_the_questions_of_claude_are_answered_in_its_own_form(agent, script, order):
     asks = {"questions": [COLOUR, {**SIZE, "multiSelect": True}]}
     play = script(Say(tools=(Tool(name="AskUserQuestion", input=asks),)), Say("DONE"))
@@ -37,6 +42,9 @@ def test_the_questions_of_claude_are_answered_in_its_own_form(agent, script, ord
     assert "as you like" in said(play.turns[1])
 
 
+@pytest.mark.ability(
+    "a person approves its plan (plan mode)", "claude", otherwise="it has no plan mode in a step"
+)
 @pytest.mark.parametrize(
     ("answer", "heard"),
     [("yes", "approved"), ("no, smaller steps", "answered: no, smaller steps")],
@@ -52,6 +60,7 @@ def test_a_person_approves_the_plan_of_claude_or_says_what_is_wrong(
     assert heard in said(play.turns[1])
 
 
+@pytest.mark.ability("its own questions reach the inbox with their choices", "codex")
 @pytest.mark.clis
 def test_the_questions_of_codex_are_answered_in_its_own_form(codex, agent_of, script, order):
     """Codex asks only in its plan mode, unless this feature of it is on."""

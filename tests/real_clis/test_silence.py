@@ -7,7 +7,7 @@ import time
 import pytest
 
 from agents.running import wait_until
-from real_clis.scripted_model import Say, Tool, bash
+from real_clis.scripted_model import Say, Tool, bash, too_many_requests
 
 COLOUR = {
     "question": "Which colour?",
@@ -24,6 +24,7 @@ SIGNALS = Say(
     )
 )
 QUIET_FOR_S = 5.0
+LIMITED_FOR_S = 3600
 
 
 @pytest.fixture
@@ -46,6 +47,11 @@ def running(crew, repo, model):
 def waits(crew, *, for_):
     if for_ == "idle terminal":
         return lambda: "❯" in crew("peek", "1")  # noqa: RUF001 - its prompt
+    if for_ == "limit":
+        return lambda: json.loads(crew("show", "1", "--json"))["paused"]
+    if for_ == "rested channel":
+        said = "I said what I have to say."
+        return lambda: said in crew("channel", "tail", "room")
     if for_ == "empty queue":
         return lambda: json.loads(crew("show", "1", "--json"))["status"] == "merged"
     return lambda: json.loads(crew("inbox", "--json"))
@@ -55,6 +61,8 @@ PLAYS = {
     "question of the agent": (SIGNALS, Say("I wait.")),
     "question of the CLI": (ASKS,),
     "permission": (bash("python3 -c 'print(1)' > x"),),
+    "limit": (too_many_requests(int(time.time()) + LIMITED_FOR_S, times=-1),),
+    "rested channel": (Say("I said what I have to say.\nTURN_COMPLETE"),),
     "idle terminal": (Say("ready when you are"),),
     "empty queue": (
         bash("echo hello > new.txt && git add new.txt && git commit -qm new"),
@@ -63,13 +71,20 @@ PLAYS = {
 }
 
 
+@pytest.mark.ability("asks nothing of its model while it waits", "claude")
 @pytest.mark.clis
 @pytest.mark.parametrize("what", PLAYS)
 def test_a_crew_that_waits_asks_nothing_of_a_model(crew, script, running, what):
     if what == "permission":
         crew.configure('[agents.claude]\npermissions = "ask"')
+    if what == "limit":  # only a subscription is told when its limit ends
+        crew("config", "set", "agents.claude.env.ANTHROPIC_API_KEY", "")
+        crew("config", "set", "agents.claude.env.CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-dummy")
     play = script(*PLAYS[what], Say("too much"), Say("too much"))
-    crew("new", "--title", "Write new.txt")
+    if what == "rested channel":
+        crew("channel", "new", "room", "--member", "claude", "--topic", "Which colour?")
+    else:
+        crew("new", "--title", "Write new.txt")
     if what == "idle terminal":
         crew("start", "1")
     running()

@@ -86,6 +86,13 @@ def test_a_dialog_that_only_colours_explain_is_shown_and_left_to_a_person(
     assert (kept["state"], kept["question"], len(play.turns)) == ("kept", question["id"], 1)
 
 
+@pytest.mark.ability(
+    "at a terminal: `crew send` waits for a dialog, and `crew answer` answers it",
+    "claude",
+    "codex",
+    "gemini",
+    otherwise="the dialog is shown, and answered with `crew attach`",
+)
 @pytest.mark.parametrize(
     "kind", ["claude", *(pytest.param(one, marks=pytest.mark.clis) for one in ("codex", "gemini"))]
 )

@@ -118,6 +118,7 @@ def test_a_step_that_does_not_end_its_turn_after_a_signal_is_ended():
     assert ended == ["1.1"]
     assert (stage.calls, stage.kept) == (1, 1)
     assert stage.run.question == "q1"
+    assert stage.run.cost_usd is None  # it did not report any
 
 
 def test_a_step_that_ends_its_turn_after_a_signal_is_waited_for():

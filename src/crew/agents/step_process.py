@@ -28,6 +28,7 @@ async def run_agent(
     env: Mapping[str, str],
     watch: Watch,
     on_output: Take,
+    on_errors: Take | None = None,
     stdin: str = "",
     talk: Talk | None = None,
 ) -> ProcessEnd:
@@ -52,7 +53,9 @@ async def run_agent(
         sandbox=spec.sandbox,
         allowed=order.allowed,
     )
-    return await run_process(process, on_started=watch.started, on_output=on_output, talk=talk)
+    return await run_process(
+        process, on_started=watch.started, on_output=on_output, on_errors=on_errors, talk=talk
+    )
 
 
 def process_error(end: ProcessEnd, spec: AgentSpec) -> StepError:

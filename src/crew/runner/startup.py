@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from crew.domain.kernel.frozen import frozen
 from crew.domain.merging import merge_outcomes
 from crew.domain.provider_limits import all_retried
+from crew.domain.runs.verdicts import reviews_lost
 from crew.git.delivery.delivery import repair_sync
 from crew.git.delivery.landed_refs import landed_tips, restore_landed
 from crew.store.request_queue import drop_requests
@@ -49,6 +50,11 @@ def _find_landed(runner: Runner) -> None:
 
 def _try_kinds_again(runner: Runner) -> None:
     runner.engine.record(all_retried(runner.engine.world, at=time.time()))
+
+
+def _count_killed_reviews(runner: Runner) -> None:
+    tasks = runner.outside.reviews.killed()
+    runner.engine.record(reviews_lost(runner.engine.world, tasks, at=time.time()))
 
 
 AFTER_A_KILL: tuple[Repair[Workplace], ...] = (
@@ -95,6 +101,10 @@ BEFORE_PLAN: tuple[Repair[Runner], ...] = (
     Repair(
         act=lambda runner: runner.readers.welcome(),
         why="members of channels could not reach crew: their time limits begin now",
+    ),
+    Repair(
+        act=_count_killed_reviews,
+        why="a review that was killed did not report what it cost",
     ),
     Repair(
         act=lambda runner: runner.outside.sweep(),

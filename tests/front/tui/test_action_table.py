@@ -127,5 +127,6 @@ def test_what_was_typed_finds_the_likely_line_first():
 
 def test_the_table_needs_no_textual():
     """`crew doctor` looks at the keys, also where the view is not installed."""
-    script = "import sys; sys.modules['textual'] = None; import crew.front.tui.actions.action_table"
+    absent = "import sys; sys.modules['textual'] = sys.modules['rich'] = None; "
+    script = f"{absent}import crew.front.tui.actions.action_table"
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -156,7 +156,7 @@ def test_another_namespace_is_only_looked_at(scene):
         await seat.sees("Later")
         await seat.press("N", "enter")
         await seat.sees("Own")
-        assert "namespace" not in seat.text()
+        await seat.until(lambda: not seat.view.choices.namespace)
 
     sit(scene.root, story)
     assert scene.status("1") == "todo"

@@ -194,8 +194,7 @@ def test_a_new_commit_of_the_task_is_shown_and_a_merged_one_takes_no_comments(ch
 
     async def story_after(seat):
         await seat.pilot.pause()
-        seat.view.choices = seat.view.choices.__class__(everything=True)
-        seat.view.page.list_again()
+        await seat.press("A")
         await look_at_diff(seat)
         await seat.sees("src/one.py  +2")  # its merge commit
         await go_to_line(seat, "return 1")

@@ -26,6 +26,7 @@ def codex_flags(spec: AgentSpec, order: StepOrder) -> tuple[str, ...]:
     """
     settings: dict[str, Any] = {
         "analytics.enabled": False,
+        "allow_login_shell": False,  # it would reset PATH, and `crew` would not be found
         "projects": _Inline({str(order.worktree): _Inline({"trust_level": _trust(order)})}),
         "approval_policy": "never",
         "sandbox_mode": "workspace-write",

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 
 from crew.agents.adapter import AgentSpec, OneWayAdapter, StepOrder, Watch
 from crew.agents.environment import agent_environment
+from crew.agents.errors.limit_watch import LimitWatch
 from crew.agents.event_stream import AgentMessages
-from crew.agents.gemini.gemini_events import GeminiRun, judge
+from crew.agents.gemini.gemini_events import GeminiRun, judge, limit_in
 from crew.agents.gemini.gemini_home import gemini_variables
 from crew.agents.step_process import run_agent
 from crew.domain.rows.step import ErrorKind, StepError, StepOutcome
+from crew.system.processes.pipes import Talk
 from crew.system.processes.process import program_path
 
 # Its shell tool hides the user's git configuration, so the environment carries the author.
@@ -35,14 +37,23 @@ class GeminiAdapter(OneWayAdapter):
             model=self.spec.model,
             prices=self.spec.prices,
         )
+        talk = Talk(order.prompt.encode(errors="surrogateescape"))
+        talk.close()
+        limits = LimitWatch(talk, limit_in)
+
+        def on_output(chunk: bytes) -> None:
+            limits.has_event()
+            run.take(chunk)
+
         end = await run_agent(
             order,
             self.spec,
             argv=("sh", "-c", _WITH_AUTHOR, "sh", *gemini_argv(self.spec, order)),
             env=environment,
-            stdin=order.prompt,
             watch=watch,
-            on_output=run.take,
+            on_output=on_output,
+            on_errors=limits.take_stderr,
+            talk=talk,
         )
         run.finish()
         return StepOutcome(
@@ -50,7 +61,7 @@ class GeminiAdapter(OneWayAdapter):
             done=run.messages.has_signal,
             text=run.messages.tail.text,
             usage=run.usage,
-            error=judge(end, run, self.spec),
+            error=limits.error(end) or judge(end, run, self.spec),
         )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from crew.agents.adapter import AgentSpec
 from crew.agents.errors.http_status import kind_of_status
+from crew.agents.errors.limit_watch import LimitSeen
 from crew.agents.event_fields import (
     Event,
     argument_of,
@@ -33,6 +34,9 @@ _BY_TEXT = (
     ("exceeds the maximum number of tokens", ErrorKind.CONTEXT_FULL),
     ("is not found for API version", ErrorKind.UNKNOWN_MODEL),
     ("fetch failed", ErrorKind.OVERLOADED),
+)
+_REPEATED = re.compile(
+    r"Attempt \d+ failed(?: with status 429\b|: .* Retrying after (?P<delay>\d+)ms)"
 )
 _STATUS = re.compile(r'\\?"code\\?": ?(\d{3})\b|\bstatus: (\d{3})\b')
 
@@ -107,6 +111,15 @@ def _cost_of_model(model: str, counts: Event, prices: Mapping[str, Price]) -> fl
         output=count_of(counts, "output_tokens"),
     )
     return cost_of(model, tokens, prices)
+
+
+def limit_in(line: str) -> LimitSeen | None:
+    """The rate limit in a line of stderr, of a request that the program will repeat."""
+    found = _REPEATED.match(line)
+    if found is None:
+        return None
+    delay_ms = found["delay"]
+    return LimitSeen(words=line, ends_in_s=float(delay_ms) / 1000 if delay_ms else None)
 
 
 def judge(end: ProcessEnd, run: GeminiRun, spec: AgentSpec) -> StepError | None:

@@ -12,9 +12,10 @@ from typing import Any
 
 from crew.agents.adapter import AgentSpec, OneWayAdapter, StepOrder, Watch
 from crew.agents.environment import agent_environment
+from crew.agents.errors.limit_watch import LimitWatch
 from crew.agents.event_fields import mapping
 from crew.agents.event_stream import AgentMessages
-from crew.agents.opencode.opencode_events import OpenCodeRun, judge
+from crew.agents.opencode.opencode_events import OpenCodeRun, judge, limit_in
 from crew.agents.session_memory import session_memory
 from crew.agents.step_process import run_agent
 from crew.domain.rows.step import ErrorKind, StepError, StepOutcome
@@ -41,8 +42,10 @@ class OpenCodeAdapter(OneWayAdapter):
         run = OpenCodeRun(messages=AgentMessages(order.done_word, watch.doing))
         talk = Talk(order.prompt.encode(errors="surrogateescape"))
         talk.close()
+        limits = LimitWatch(talk, limit_in)
 
         def on_output(chunk: bytes) -> None:
+            limits.has_event()
             before = run.session
             run.take(chunk)
             if run.session != before:
@@ -57,6 +60,7 @@ class OpenCodeAdapter(OneWayAdapter):
             env=self._environment(order),
             watch=watch,
             on_output=on_output,
+            on_errors=limits.take_stderr,
             talk=talk,
         )
         run.finish()
@@ -65,7 +69,7 @@ class OpenCodeAdapter(OneWayAdapter):
             done=run.messages.has_signal,
             text=run.messages.tail.text,
             usage=run.usage,
-            error=judge(end, run, self.spec),
+            error=limits.error(end) or judge(end, run, self.spec),
         )
 
     def _environment(self, order: StepOrder) -> dict[str, str]:
@@ -79,6 +83,7 @@ def opencode_argv(spec: AgentSpec, order: StepOrder, session: str) -> tuple[str,
     """The command. A resumed session prints events only in the folder where it was created."""
     return (
         *(spec.command or "opencode", "run", "--format", "json"),
+        *("--print-logs", "--log-level", "ERROR"),  # only there it tells of a rate limit
         *(("--auto",) if _plugins(order.worktree) else ("--pure", "--auto")),
         *("--dir", str(order.worktree)),
         *(("--session", session) if session else ()),

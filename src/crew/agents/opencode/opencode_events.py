@@ -1,9 +1,11 @@
 """Parses the output of `opencode run --format json`: actions, usage and errors of a step."""
 
+import re
 from dataclasses import dataclass
 
 from crew.agents.adapter import AgentSpec
 from crew.agents.errors.http_status import kind_of_status
+from crew.agents.errors.limit_watch import LimitSeen
 from crew.agents.event_fields import (
     Event,
     argument_of,
@@ -35,6 +37,10 @@ _BY_TEXT = (
     ("insufficient_quota", ErrorKind.BILLING),
     ("credit balance", ErrorKind.BILLING),
 )
+
+
+_REPEATED = re.compile(r'message="stream error" .*error\.error="(.*)"')
+_LIMIT = re.compile(r"rate.?limit|too many requests|quota|usage limit|\b429\b", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -88,6 +94,12 @@ class OpenCodeRun(EventReader):
         self._input += sum((count_of(tokens, "input"), *(count_of(cache, n) for n in cache)))
         self._output += count_of(tokens, "output") + count_of(tokens, "reasoning")
         self._cost_usd += number_of(part, "cost") or 0.0
+
+
+def limit_in(line: str) -> LimitSeen | None:
+    """The rate limit in a line of its log, of a request that the program will repeat."""
+    found = _REPEATED.search(line)
+    return LimitSeen(words=found[1]) if found and _LIMIT.search(found[1]) else None
 
 
 def judge(end: ProcessEnd, run: OpenCodeRun, spec: AgentSpec) -> StepError | None:

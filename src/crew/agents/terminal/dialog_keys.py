@@ -3,29 +3,59 @@
 crew moves the mark with the arrow keys and reads the screen again before it presses Enter.
 """
 
+import re
 import time
 
 from crew.agents.terminal.terminal_screen import ScreenDialog, read_dialog, text_at_prompt
-from crew.agents.terminal.tmux import Tmux, capture, press_keys, send_text
+from crew.agents.terminal.tmux import ENTER_AFTER_S, Tmux, capture, press_keys, send_text
+from crew.domain.terminals.dialogs import Dialog
 
 _LINES = 48
 _LOOKS = 40
 _LOOK_AGAIN_AFTER_S = 0.1
 _MORE_ENTERS = 3
-_ENTER_AGAIN_AFTER_S = 0.5
+_LOOKS_AFTER_ENTER = 5
 _COMPARED = 30  # characters
 
 
-def enter_text(tmux: Tmux, name: str, text: str) -> None:
-    """Type a text and Enter. A program that has just closed a dialog may ignore the first Enter."""
-    send_text(tmux, name, text)
+def enter_text(tmux: Tmux, name: str, text: str) -> Dialog | None:
+    """Type a text and Enter. Returns the dialog that appeared meanwhile: Enter would answer it.
+
+    The text may then stay at the prompt behind the dialog, and is not typed again. A program that
+    has just closed a dialog may ignore the first Enter.
+    """
     last = " ".join(text.splitlines()[-1:]).strip()[-_COMPARED:]
-    for _ in range(_MORE_ENTERS):
-        time.sleep(_ENTER_AGAIN_AFTER_S)
-        screen = capture(tmux, name, lines=_LINES)
-        if not last or read_dialog(screen) or not text_at_prompt(screen).endswith(last):
-            return
+    if not _is_at_prompt(capture(tmux, name, lines=_LINES), last):
+        send_text(tmux, name, text, enter=False)
+        time.sleep(ENTER_AFTER_S)
+    for _ in range(1 + _MORE_ENTERS):
+        shown = _read(tmux, name)
+        if shown is not None and not _is_typed(shown.dialog, text):
+            return shown.dialog
         press_keys(tmux, name, "Enter")
+        if _is_taken(tmux, name, last):
+            break
+    return None
+
+
+def _is_typed(dialog: Dialog, text: str) -> bool:
+    """Whether the choices are the typed text itself: a numbered list at the prompt."""
+    listed = enumerate(dialog.choices, start=1)
+    found = [re.search(rf"\b{number}[.)]\s+{re.escape(one)}", text) for number, one in listed]
+    return bool(found) and all(found)
+
+
+def _is_taken(tmux: Tmux, name: str, last: str) -> bool:
+    """Whether the text leaves the prompt after Enter."""
+    for _ in range(_LOOKS_AFTER_ENTER):
+        time.sleep(_LOOK_AGAIN_AFTER_S)
+        if not _is_at_prompt(capture(tmux, name, lines=_LINES), last):
+            return True
+    return False
+
+
+def _is_at_prompt(screen: str, last: str) -> bool:
+    return bool(last) and text_at_prompt(screen).endswith(last)
 
 
 def choose(tmux: Tmux, name: str, choice: str) -> bool:

@@ -29,7 +29,7 @@ _OLDEST = (3, 2)  # the first with -N, `copy-mode -q` and `run-shell -d`
 _ANSWERS_WITHIN_S = 20.0
 _TRIES = 5
 _TYPED_AT_MOST = 200
-_ENTER_AFTER_S = 0.1
+ENTER_AFTER_S = 0.1
 _GONE_WITHIN_LOOKS = 50
 _LOOK_AGAIN_AFTER_S = 0.02
 _HANG_UP_AFTER_S = 0.5
@@ -192,7 +192,7 @@ def send_text(tmux: Tmux, name: str, text: str, *, enter: bool = True) -> None:
         press_keys(tmux, name, "-l", "--", _literal(text))
     if enter:
         # A program that reads text and Enter together treats both as a paste and does not submit.
-        time.sleep(_ENTER_AFTER_S)
+        time.sleep(ENTER_AFTER_S)
         press_keys(tmux, name, "Enter")
 
 

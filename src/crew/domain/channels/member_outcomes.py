@@ -13,6 +13,7 @@ from crew.domain.rows.step import (
     FRESH_SESSION,
     LASTING,
     ErrorKind,
+    LostCost,
     StepError,
     StepOutcome,
 )
@@ -41,8 +42,14 @@ def turn_started(world: World, member: Member, *, session: str, at: float) -> li
         given=draft.channel.sequence,
         heard=(),
         turn_ends_at=turn_deadline(draft, member),
+        **_lost_cost(member),
     )
     return draft.facts
+
+
+def _lost_cost(member: Member) -> LostCost:
+    """The cost is unknown if crew ended its step, or died during it: no figures were reported."""
+    return {"cost_usd": None} if member.speaking else {}
 
 
 def heard(member: Member, sequence: int, *, at: float) -> list[Fact]:
@@ -70,7 +77,7 @@ def turn_spoken(
 
 def vacated(member: Member, *, at: float) -> list[Fact]:
     """Record that the member's worktree was removed; it still owes its answer."""
-    return [noted(member, "vacated", at=at, housed=False, speaking=False)]
+    return [noted(member, "vacated", at=at, housed=False, speaking=False, **_lost_cost(member))]
 
 
 def turn_troubled(

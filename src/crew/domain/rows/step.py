@@ -76,6 +76,12 @@ class Spent(TypedDict):
     cost_usd: float | None
 
 
+class LostCost(TypedDict, total=False):
+    """What a row records if a program was ended before it reported its cost: None, unknown."""
+
+    cost_usd: float | None
+
+
 @frozen
 class Usage:
     """The usage of one step; a cost of None is unknown."""
@@ -95,6 +101,9 @@ class Usage:
 
 
 NOTHING = Usage()
+
+UNREPORTED = Usage(cost_usd=None)
+"""The usage of a program that was ended before it reported any."""
 
 
 @frozen

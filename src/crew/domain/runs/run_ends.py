@@ -1,12 +1,12 @@
 """What follows when a run ends without success: it failed, was killed, or its task was closed."""
 
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from crew.domain.kernel.fact import Fact
 from crew.domain.rows.agent import Agent, AgentState
 from crew.domain.rows.run import Run, RunState
 from crew.domain.rows.task import Task, TaskState
-from crew.domain.runs.run_holder import agent_of, freed, shut
+from crew.domain.runs.run_holder import agent_of, freed, lost_cost, shut
 from crew.domain.world import World, moved, noted
 
 if TYPE_CHECKING:
@@ -28,12 +28,6 @@ def broken_off(
     return facts
 
 
-class Unknown(TypedDict, total=False):
-    """The cost of a step that was killed is unknown, because its program reported no figures."""
-
-    cost_usd: float | None
-
-
 def killed(
     world: World, agent: Agent, *, at: float, trigger: str = "killed", rest_s: float = 0.0
 ) -> list[Fact]:
@@ -44,8 +38,7 @@ def killed(
     facts: list[Fact] = []
     run = world.runs.get(agent.run or "")
     is_stopped = run is not None and _is_stopped(world, run)
-    # The program of the killed step never reported its usage.
-    unknown: Unknown = {"cost_usd": None} if run is not None and run.stepping else {}
+    lost = lost_cost(run)
     if run is not None and run.is_live:
         facts.append(
             moved(
@@ -59,7 +52,7 @@ def killed(
                 stepping=False,
                 agent=None,
                 ended_at=at,
-                **unknown,
+                **lost,
             )
         )
         facts += shut(world, run, at=at)
@@ -70,7 +63,7 @@ def killed(
         facts.append(moved(task, trigger, to=TaskState.TODO, at=at, not_before=at + rest_s))
     if agent.state == AgentState.IDLE:
         return [*facts, noted(agent, trigger, at=at, killing=False)]
-    return [*facts, freed(agent, trigger, at=at, **unknown)]
+    return [*facts, freed(agent, trigger, at=at, **lost)]
 
 
 def _is_stopped(world: World, run: Run) -> bool:

@@ -5,12 +5,21 @@ from typing import TYPE_CHECKING, Unpack
 from crew.domain.kernel.fact import Fact
 from crew.domain.rows.agent import Agent, AgentState
 from crew.domain.rows.run import Run
+from crew.domain.rows.step import LostCost
 from crew.domain.rows.terminal import TerminalState
 from crew.domain.world import World, moved
 
 if TYPE_CHECKING:
     from crew.domain.field_groups import StepUse
     from crew.domain.row_changes import TerminalFields
+
+
+def lost_cost(run: Run | None) -> LostCost:
+    """What a run and its agent record if crew ended the step under way, or died during it.
+
+    The program reported no figures, so the cost is unknown.
+    """
+    return {"cost_usd": None} if run is not None and run.stepping else {}
 
 
 def agent_of(world: World, run: Run) -> Agent | None:

@@ -16,7 +16,7 @@ from crew.domain.rows.step import (
 from crew.domain.rules import Rules
 from crew.domain.runs.message_outcomes import messages_given, messages_read
 from crew.domain.runs.questions import dropped, put_off
-from crew.domain.runs.run_holder import freed
+from crew.domain.runs.run_holder import freed, lost_cost
 from crew.domain.runs.step_errors import step_failed, step_recorded
 from crew.domain.world import FactDraft, World, moved, noted
 
@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 
 
 def step_started(world: World, run: Run, *, epoch: int, session: str, at: float) -> list[Fact]:
-    """Record the step before its process starts, so that a crash leaves a trace."""
-    agent = world.agents[str(run.agent)]
+    """Record the step before its process starts, so that a crash leaves a trace.
+
+    A run that is in a step already repeats it: crew was killed during it.
+    """
+    agent, lost = world.agents[str(run.agent)], lost_cost(run)
     step = run.step if run.stepping else run.step + 1
     return [
         noted(
@@ -41,8 +44,9 @@ def step_started(world: World, run: Run, *, epoch: int, session: str, at: float)
             session=session,
             signal="",
             signal_notes="",
+            **lost,
         ),
-        moved(agent, "step_started", to=AgentState.WORKING, at=at, retry_at=None),
+        moved(agent, "step_started", to=AgentState.WORKING, at=at, retry_at=None, **lost),
         *messages_given(world, run, f"{run.id}/{run.round}/{step}", at=at),
         *_questions_withdrawn(world, run, at=at),
     ]
@@ -50,10 +54,11 @@ def step_started(world: World, run: Run, *, epoch: int, session: str, at: float)
 
 def step_found_done(world: World, run: Run, *, at: float) -> list[Fact]:
     """Check the work of a step that committed everything and printed DONE before crew crashed."""
+    agent, lost = world.agents[str(run.agent)], lost_cost(run)
     return [
-        noted(run, "step_found_done", at=at, stepping=False),
+        noted(run, "step_found_done", at=at, stepping=False, **lost),
         moved(run, "done", to=RunState.REVIEWING, at=at),
-        moved(world.agents[str(run.agent)], "done", to=AgentState.DONE, at=at, pid=None),
+        moved(agent, "done", to=AgentState.DONE, at=at, pid=None, **lost),
     ]
 
 

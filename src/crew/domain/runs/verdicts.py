@@ -11,7 +11,7 @@ from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.quotation import LONGEST_NOTES, attributed
 from crew.domain.provider_limits import PAUSING, paused, served
 from crew.domain.rows.run import Run
-from crew.domain.rows.step import NOTHING, StepError, Usage
+from crew.domain.rows.step import NOTHING, UNREPORTED, StepError, Usage
 from crew.domain.rules import Rules
 from crew.domain.runs.run_holder import agent_of, freed
 from crew.domain.world import World, noted
@@ -123,6 +123,18 @@ def review_counted(world: World, run: Run, review: Review, *, at: float) -> list
     if agent := agent_of(world, run):
         facts.append(noted(agent, "review_counted", at=at, **review.usage.added_to(agent)))
     return facts
+
+
+def review_lost(world: World, run: Run, reviewer: str, *, at: float) -> list[Fact]:
+    """The cost of a review that crew ended, or died during, is unknown."""
+    return review_counted(world, run, Review(reviewer=reviewer, usage=UNREPORTED), at=at)
+
+
+def reviews_lost(world: World, tasks: Iterable[str], *, at: float) -> list[Fact]:
+    """The same for the last runs of these tasks, after a kill."""
+    rows = (world.tasks[task] for task in tasks if task in world.tasks)
+    runs = (world.runs.get(row.run or "") for row in rows)
+    return [fact for run in runs if run for fact in review_lost(world, run, "", at=at)]
 
 
 def review_waits(world: World, run: Run, *, at: float) -> list[Fact]:

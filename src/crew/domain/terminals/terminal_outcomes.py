@@ -7,7 +7,7 @@ from crew.domain.rows.run import Ask, Run, RunState
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rows.terminal import Leaving, Terminal, TerminalState
 from crew.domain.runs.message_outcomes import given, read
-from crew.domain.runs.run_holder import freed, shut
+from crew.domain.runs.run_holder import freed, lost_cost, shut
 from crew.domain.world import FactDraft, World, born, moved, noted
 
 
@@ -39,7 +39,7 @@ def taken_over(world: World, run: Run, *, at: float) -> list[Fact]:
     agent = world.agents.get(run.agent or "")
     used = run.session_used or run.stepping
     facts = [noted(run, "taken_over", at=at, agent=None, stepping=False, session_used=used)]
-    return facts + ([freed(agent, "killed", at=at)] if agent else [])
+    return facts + ([freed(agent, "killed", at=at, **lost_cost(run))] if agent else [])
 
 
 def opened(world: World, run: Run, process: Opened, *, session: str, at: float) -> list[Fact]:

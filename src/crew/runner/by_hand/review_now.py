@@ -8,6 +8,7 @@ from crew.domain.agents.agent_kinds import refuse_unusable
 from crew.domain.kernel.errors import Conflict
 from crew.domain.quests.brief import brief_of
 from crew.domain.requests import Request, find_task
+from crew.domain.rows.step import UNREPORTED
 from crew.domain.runs.suspicions import MOST_HOSTS, SuspiciousAct
 from crew.domain.runs.verdicts import Review, Verdict, no_verdict
 from crew.domain.tasks.readiness import next_step
@@ -47,7 +48,12 @@ def review_call(workplace: Workplace, task: str, reviewer: str) -> ReviewCall:
 def review_now(workplace: Workplace, wanted: ReviewCall) -> Verdict:
     """Run the review; record its cost, and its verdict for exactly that commit."""
     refused: dict[Refused, None] = {}
-    review = asyncio.run(_reviewed(workplace, wanted, refused))
+    try:
+        review = asyncio.run(_reviewed(workplace, wanted, refused))
+    except KeyboardInterrupt:
+        args = {"task": wanted.task.id, "reviewer": wanted.reviewer, "usage": asdict(UNREPORTED)}
+        ask(workplace, Request(verb="reviewed", args=args))
+        raise
     for one in refused:
         act = SuspiciousAct(
             act=act_of(one),

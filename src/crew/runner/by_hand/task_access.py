@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from crew.agents.terminal import tmux
+from crew.agents.terminal.dialog_keys import enter_text
 from crew.agents.terminal.tmux import Tmux
 from crew.domain.kernel.errors import NotFound
 from crew.domain.kernel.names import terminal_name
@@ -37,8 +38,14 @@ def attach_to(workplace: Workplace, name: str) -> NoReturn:
     become(tmux.attach_argv(Tmux(folder=workplace.folder), name), dict(os.environ))
 
 
-def type_into(workplace: Workplace, name: str, text: str, *, enter: bool) -> None:
-    tmux.send_text(Tmux(folder=workplace.folder), name, text, enter=enter)
+def type_into(workplace: Workplace, name: str, text: str, *, enter: bool) -> TerminalInput:
+    """Type into a terminal; without `takes_text`, a dialog appeared and Enter was not pressed."""
+    server = Tmux(folder=workplace.folder)
+    if not enter:
+        tmux.send_text(server, name, text, enter=False)
+        return TerminalInput(takes_text=True)
+    dialog = enter_text(server, name, text)
+    return TerminalInput(takes_text=dialog is None, dialog=dialog)
 
 
 def shown_lines(workplace: Workplace, name: str, *, count: int) -> list[str]:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from crew.domain.rows.step import StepOutcome
+from crew.domain.rows.step import UNREPORTED, StepOutcome
 
 
 async def outcome_of(
@@ -22,7 +22,9 @@ async def outcome_of(
         if not running.done():
             stop()
         await asyncio.wait({running}, timeout=grace_s)
-        return running.result() if running.done() else StepOutcome(session=session)
+        if running.done():
+            return running.result()
+        return StepOutcome(session=session, usage=UNREPORTED)
     finally:
         stopped.cancel()
         running.cancel()

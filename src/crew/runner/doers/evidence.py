@@ -15,7 +15,14 @@ from crew.domain.rows.task import Task
 from crew.domain.runs.complaints import Evidence
 from crew.domain.runs.gate import NO_GATE, GateResult
 from crew.domain.runs.message_outcomes import given, messages_for, messages_read
-from crew.domain.runs.verdicts import Verdict, complaints, no_verdict, review_ended, still_to_ask
+from crew.domain.runs.verdicts import (
+    Verdict,
+    complaints,
+    no_verdict,
+    review_ended,
+    review_lost,
+    still_to_ask,
+)
 from crew.runner.doers.context import Context
 from crew.runner.outside.outside import ReviewCall, WorkSeen
 
@@ -181,7 +188,12 @@ async def _verdicts(ctx: Context, call: ReviewCall, reviewers: tuple[str, ...]) 
 
 async def _verdict(ctx: Context, call: ReviewCall) -> Verdict:
     """Record a review at once: a verdict counts even if another review fails and is repeated."""
-    review = await ctx.outside.review(call)
+    try:
+        review = await ctx.outside.review(call)
+    except asyncio.CancelledError:
+        run = ctx.world().runs[call.run.id]
+        ctx.record(review_lost(ctx.world(), run, call.reviewer, at=ctx.now()))
+        raise
     world, rules = ctx.world(), ctx.rules
     ctx.record(review_ended(world, world.runs[call.run.id], review, rules=rules, at=ctx.now()))
     if review.verdict is not None:

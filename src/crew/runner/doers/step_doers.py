@@ -10,7 +10,7 @@ from crew.domain.quests.brief import brief_of
 from crew.domain.quests.position import role_of
 from crew.domain.rows.message import MessageState
 from crew.domain.rows.run import Run
-from crew.domain.rows.step import StepOutcome
+from crew.domain.rows.step import UNREPORTED, StepOutcome
 from crew.domain.rows.task import Task
 from crew.domain.runs.message_outcomes import given, messages_for
 from crew.domain.runs.questions import (
@@ -39,7 +39,7 @@ async def step(ctx: Context, command: Command) -> list[Fact]:
     if run.stepping and run.signal:
         # The step had sent its signal, and crew was killed before it could act on it.
         await _keep(ctx, run, task)
-        return _ended(ctx, command, StepOutcome(session=run.session))
+        return _ended(ctx, command, StepOutcome(session=run.session, usage=UNREPORTED))
     if facts := answered_meanwhile(ctx.world(), run, at=ctx.now()):
         ctx.record(facts)
         run = ctx.run(command)[0]

@@ -74,15 +74,21 @@ class Reviews:
 
     def tidy(self) -> None:
         """End reviews whose crew process was killed; those of a live process continue."""
-        for path in self.workplace.worktrees.glob(f"{_FOLDER}*"):
-            name = path.name.removeprefix(_FOLDER)
-            if _is_under_way(name):
-                continue
+        for name in self._left():
             try:
                 kill_marked(self._marker(name))
-                remove_worktree(self.workplace.repo, path)
+                remove_worktree(self.workplace.repo, self.workplace.worktrees / f"{_FOLDER}{name}")
             except (CrewError, OSError) as error:
                 log.warning("a review's worktree stays: %s", error)
+
+    def killed(self) -> tuple[str, ...]:
+        """The tasks of reviews that `tidy` would end."""
+        return tuple(name.rsplit("-", 3)[0] for name in self._left())
+
+    def _left(self) -> list[str]:
+        found = self.workplace.worktrees.glob(f"{_FOLDER}*")
+        names = [path.name.removeprefix(_FOLDER) for path in found]
+        return [name for name in names if not _is_under_way(name)]
 
     def _marker(self, name: str) -> str:
         """A marker of its own, not the runner's: `crew review` survives the end of a runner."""

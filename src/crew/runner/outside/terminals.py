@@ -166,8 +166,8 @@ class TaskTerminals:
             return seen
         back = [sent_back_words(self.workplace, run, task)] if terminal.untyped else []
         text = "\n\n".join([*back, *(one.typed for one in messages)])
-        enter_text(Tmux(folder=self.workplace.folder), terminal.name, text)
-        return seen
+        dialog = enter_text(Tmux(folder=self.workplace.folder), terminal.name, text)
+        return seen if dialog is None else TerminalInput(dialog=dialog)
 
     def choose(self, terminal: Terminal, choice: str) -> None:
         choose(Tmux(folder=self.workplace.folder), terminal.name, choice)

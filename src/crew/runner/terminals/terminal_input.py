@@ -1,7 +1,8 @@
 """Finds out what the program of a terminal takes now: text, or a choice in a dialog.
 
-Claude Code reports its status in a file. Of other programs, and of a Claude Code whose file another
-one has overwritten (in sandboxes both have the same pid), the end of the screen decides.
+Claude Code reports its status in a file, a moment after it has drawn a dialog. Of other programs,
+and of a Claude Code whose file another one has overwritten (in sandboxes both have the same pid),
+the end of the screen decides.
 """
 
 import contextlib
@@ -42,10 +43,10 @@ def read_terminal(workplace: Workplace, terminal: Terminal, run: Run) -> Termina
         return None
     adapter = agent_settings(workplace, run.agent_kind).adapter
     status = _claude_status(workplace, run) if adapter == "claude" else ""
-    if status in _AT_PROMPT:
-        return TerminalInput(takes_text=True)
     screen = tmux.capture(server, terminal.name, lines=_LINES)
     seen = read_input(screen, has_known_prompt=adapter in _KNOWN_PROMPTS)
+    if status in _AT_PROMPT and seen.dialog is None:
+        return TerminalInput(takes_text=True)
     if status == _WAITING and seen.dialog is None:
         unread = f"It waits for a person: `crew attach {terminal.task}` shows it."
         return TerminalInput(dialog=Dialog(question=unread, context=screen[-2_000:], choices=()))

@@ -101,11 +101,13 @@ async def run_process(
     *,
     on_started: Callable[[int], None],
     on_output: Take,
+    on_errors: Take | None = None,
     talk: Talk | None = None,
 ) -> ProcessEnd:
     """Run a program to its end. When this returns or raises, no descendant is alive.
 
-    With `talk`, its stdin comes from there and stays open until `talk` is closed.
+    `on_output` gets its stdout and `on_errors` its stderr. With `talk`, its stdin comes from there
+    and stays open until `talk` is closed.
     """
     if missing := _what_is_missing(order):
         return missing
@@ -114,7 +116,8 @@ async def run_process(
         with Log(order.log) as log:
             child = _spawn(order, wrapper)
             talk = talk or _whole_input(order.stdin)
-            return await _accompany(child, order, log, on_started, on_output, talk=talk)
+            takes = (on_output, on_errors or _ignore)
+            return await _accompany(child, order, log, on_started, takes, talk=talk)
     except CrewError as error:
         message = f"{error.message} ({error.hint})" if error.hint else error.message
         return ProcessEnd(code=126, reason="failed", message=message)
@@ -229,11 +232,11 @@ async def _accompany(
     order: ProcessOrder,
     log: Log,
     on_started: Callable[[int], None],
-    on_output: Take,
+    takes: tuple[Take, Take],
     *,
     talk: Talk,
 ) -> ProcessEnd:
-    tail = Tail(STDERR_TAIL)
+    tail, (on_output, on_errors) = Tail(STDERR_TAIL), takes
 
     def on_stdout(chunk: bytes) -> None:
         log.append(chunk)
@@ -242,6 +245,7 @@ async def _accompany(
     def on_stderr(chunk: bytes) -> None:
         log.append(chunk)
         tail.add(chunk.decode(errors="replace"))
+        on_errors(chunk)
 
     pipes = Pipes(child.top, talk=talk, on_stdout=on_stdout, on_stderr=on_stderr)
     exited = asyncio.ensure_future(exit_of(child.top))
@@ -253,6 +257,10 @@ async def _accompany(
     if pipes.broken.done():
         raise pipes.broken.result()
     return _ending(order, reason, child.top.returncode, tail.text)
+
+
+def _ignore(_chunk: bytes) -> None:
+    """Take output that is of no interest."""
 
 
 def _whole_input(content: bytes) -> Talk:

@@ -60,16 +60,26 @@ def find(path: Path) -> Found | None:
 
 def current_mounts(allowed: Allowed) -> tuple[Mount, ...]:
     """The mounts on the disk as it is. They are computed again if a path leads elsewhere now."""
-    return _mounts_at(allowed, tuple(_place(path) for path, _ in _rules(allowed)))
+    return _mounts_at(allowed, tuple([_place(path) for path, _ in _rules(allowed)]))
+
+
+_Place = tuple[int | str, ...]
 
 
 @lru_cache(maxsize=256)
-def _mounts_at(allowed: Allowed, places: tuple[tuple[int | str, ...], ...]) -> tuple[Mount, ...]:
-    del places  # they only decide whether the last answer still holds
-    return mounts_of(allowed)
+def _mounts_at(allowed: Allowed, places: tuple[_Place, ...]) -> tuple[Mount, ...]:
+    """Each task has a folder of its own, and all other paths in common: those are found once."""
+    known = dict(zip((path for path, _ in _rules(allowed)), places, strict=True))
+    return mounts_of(allowed, lambda path: _found_at(path, known[path]))
 
 
-def _place(path: Path) -> tuple[int | str, ...]:
+@lru_cache(maxsize=2048)
+def _found_at(path: Path, place: _Place) -> Found | None:
+    del place  # it only decides whether the last answer still holds
+    return find(path)
+
+
+def _place(path: Path) -> _Place:
     """Changes if a path leads elsewhere. A file that is written anew has another inode."""
     try:
         found = os.stat(path)  # noqa: PTH116 - dozens of times for every process

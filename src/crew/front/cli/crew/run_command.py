@@ -124,8 +124,15 @@ def run(call: Call, *, count: int | None, kind: str | None, drain: bool, detach:
 
 
 def _tell_level(call: Call, workplace: "Workplace") -> None:
-    """Print what is confined here; a configuration that cannot be obeyed is an error."""
+    """Print what is confined here; a configuration that cannot be obeyed is an error.
+
+    Inside a manager's own sandbox no other one works, and the runner starts outside of it.
+    """
+    from crew.runner.background.manager_door import DOOR_VARIABLE  # noqa: PLC0415 - see below
     from crew.runner.sandbox.level import load_level  # noqa: PLC0415 - the runner needs it anyway
+
+    if os.environ.get(DOOR_VARIABLE):
+        return
 
     level = load_level(workplace)
     narrate(call, f"sandbox: {level.words}" + (f" ({level.fix})" if level.fix else ""))

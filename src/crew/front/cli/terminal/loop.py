@@ -17,6 +17,7 @@ from crew.front.cli.tab_completion import complete_kinds
 from crew.front.cli.terminal.foreground import drive
 from crew.runner.requests.ask_crew import wake
 from crew.tasks.task_source import NewTask
+from crew.workplace import at_least_two
 
 if TYPE_CHECKING:
     from crew.workplace import Workplace
@@ -89,4 +90,6 @@ def _reviewers(
         return ()
     agents = workplace.settings.agents
     reviewer = agents.named(named or agents.reviewer_default).name
-    return (worker, reviewer) if mode == "claudex" else (reviewer,)
+    if mode != "claudex":
+        return (reviewer,)
+    return at_least_two((worker, reviewer), workplace.settings)

@@ -52,10 +52,11 @@ def send(call: Call, task: str, text: str, *, no_enter: bool) -> None:
         _report(call, workplace, _once_given(workplace, number))
         return
     seen = terminal_takes(workplace, task)
-    if seen is not None and not seen.takes_text:
+    if seen is None or seen.takes_text:
+        seen = type_into(workplace, name, words, enter=not no_enter)
+    if not seen.takes_text:
         _keep(call, workplace, task, words, seen, no_enter=no_enter)
         return
-    type_into(workplace, name, words, enter=not no_enter)
     if call.json:
         print_json({"task": task, "session": name, "sent": len(words), "state": "typed"})
     else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 from crew.domain.rows.agent import SYMBOLS, Agent, AgentState
 from crew.domain.rows.channel import Channel, Member
 from crew.domain.rows.quest import Quest, QuestState
+from crew.domain.rows.run import Run
 from crew.domain.rows.task import TaskState
 from crew.domain.world import World
 from crew.front.cli.call import Call
@@ -45,7 +46,7 @@ def frame(call: Call, world: World, *, doing: dict[str, str], lock: Path) -> lis
     shown = table_lines(HEAD, rows, call, width=None) if rows else ["no agents yet"]
     unmerged = [task.id for task in world.tasks.values() if task.awaits_merge]
     first, *waiting = around(world, runner, unmerged=unmerged)
-    total = _totals([*agents, *world.members.values()])
+    total = _totals([*world.runs.values(), *world.members.values()])
     return [
         first,
         count_tasks(world),
@@ -103,7 +104,8 @@ def count_tasks(world: World) -> str:
     return "tasks: " + (", ".join(f"{count} {words}" for words, count in counts if count) or "none")
 
 
-def _totals(spenders: Sequence[Agent | Member]) -> str:
+def _totals(spenders: Sequence[Run | Member]) -> str:
+    """The same sum as that of `crew cost`: terminals and reviews by hand have no agent."""
     tokens = sum(one.input_tokens + one.output_tokens for one in spenders)
     costs = [one.cost_usd for one in spenders]
     total = dollars(None if None in costs else sum(cost or 0.0 for cost in costs))

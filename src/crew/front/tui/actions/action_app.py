@@ -47,8 +47,7 @@ class ActionApp(ViewFrame):
         self, root: Path, *, choices: ViewChoices | None = None, is_dark: bool | None = None
     ) -> None:
         loaded = load_view(root)
-        theme = loaded.settings.theme if loaded.settings else "auto"
-        super().__init__(is_dark=is_dark_terminal(theme) if is_dark is None else is_dark)
+        super().__init__(is_dark=is_dark_terminal(loaded.theme) if is_dark is None else is_dark)
         self.root = root
         self.picture = Picture()
         self.last_exec = ""

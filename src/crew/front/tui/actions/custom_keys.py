@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from crew.config.model import KeyBinding
 from crew.front.tui.actions.background_thread import in_background
-from crew.front.tui.widgets.paint import safe
+from crew.front.tui.widgets.safe_text import safe
 
 if TYPE_CHECKING:
     from crew.front.tui.view_app import CrewView

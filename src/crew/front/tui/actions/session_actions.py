@@ -9,7 +9,7 @@ from crew.domain.rows.agent import Agent, AgentState
 from crew.domain.rows.task import TaskState
 from crew.front.tui.actions.background_thread import in_background
 from crew.front.tui.dialogs.choice import Choice
-from crew.front.tui.widgets.paint import safe
+from crew.front.tui.widgets.safe_text import safe
 from crew.trusted_config import load_settings
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from crew.front.tui.actions.help_sections import help_sections
 from crew.front.tui.actions.typed_command import palette_choices, run_line, starts
 from crew.front.tui.board.task_as_text import whole_task
 from crew.front.tui.dialogs.choice import Choice
-from crew.front.tui.widgets.paint import safe
+from crew.front.tui.widgets.safe_text import safe
 
 if TYPE_CHECKING:
     from crew.front.tui.view_app import CrewView

@@ -25,6 +25,10 @@ class LoadedView:
     settings: TuiSettings | None = None
     problem: str = ""
 
+    @property
+    def theme(self) -> str:
+        return self.settings.theme if self.settings else "auto"
+
 
 def load_view(root: Path) -> LoadedView:
     """The settings of the view; a broken file that crew itself wrote is set aside."""

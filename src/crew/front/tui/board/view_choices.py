@@ -4,7 +4,7 @@ from crew.config.model import VIEW_GROUPS as GROUPINGS
 from crew.config.model import VIEW_SORTS as SORTS
 from crew.config.model import TuiSettings
 from crew.domain.kernel.frozen import frozen
-from crew.front.tui.widgets.paint import Span, safe
+from crew.front.tui.widgets.safe_text import Span, safe
 
 __all__ = ["GROUPINGS", "SORTS", "ViewChoices", "chosen_spans", "following"]
 

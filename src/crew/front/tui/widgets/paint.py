@@ -4,23 +4,19 @@ The colours can be told apart without red and green, and no meaning is in a colo
 has a symbol too.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
-from textual.filter import Monochrome, NoColor
 
-from crew.domain.kernel.text import plain
+from crew.front.tui.widgets.safe_text import LONGEST_TEXT, Span, Spans, safe
 
 if TYPE_CHECKING:
     from textual.app import App
 
-Span: TypeAlias = tuple[str, str]
-"""A piece of text and the name of its style; an empty name is ordinary text."""
-
-Spans: TypeAlias = Sequence[Span]
+__all__ = ["LONGEST_TEXT", "Palette", "Span", "Spans", "fit", "safe", "segments"]
 
 _COLOURS: Mapping[str, tuple[str, str]] = {
     "muted": ("#8a8f98", "#6a6f78"),
@@ -54,9 +50,6 @@ STATUS_STYLES: Mapping[str, str] = {
     "working": "busy",
     "stuck": "bad",
 }
-
-LONGEST_TEXT = 2_000
-"""The most characters of a text that a line can show; more is not even read."""
 
 
 _WITHOUT_COLOURS: Mapping[str, str] = {"cursor": "reverse", "resting": "bold"}
@@ -95,18 +88,11 @@ class Palette:
 
 def paint_without_colours(app: "App[Any]") -> None:
     """Where NO_COLOR is set, send no colour at all; Textual by itself would send greys."""
+    from textual.filter import Monochrome, NoColor  # noqa: PLC0415 - the names of keys do without
+
     if app.no_color:
         filters = app._filters  # noqa: SLF001 - Textual has no other way
         filters[:] = [one for one in filters if not isinstance(one, Monochrome)] + [NoColor()]
-
-
-def safe(text: str) -> str:
-    """Text from outside as one piece of a line: no control character, no line break, not long."""
-    if len(text) > LONGEST_TEXT:
-        text = text[:LONGEST_TEXT] + "…"
-    if text.isascii() and text.isprintable():
-        return text
-    return plain(text).replace("\n", " ").replace("\t", "    ")
 
 
 def fit(text: str, width: int) -> str:
