@@ -65,6 +65,7 @@ def test_from_a_new_task_to_its_merge_with_keys_alone(desk, size):  # noqa: F811
         seat.keys("C-g")
         seat.sees("space menu")
         seat.keys(":")
+        seat.sees("tab complete")
         seat.type("complete 1")
         seat.sees("complete 1")
         seat.keys("Enter")
