@@ -101,11 +101,30 @@ def workflows_page() -> str:
 
 def channels_page() -> str:
     """Written by hand, but for the diagram."""
-    begin, end = "<!-- generated: the machine of turns -->\n", "<!-- end -->\n"
-    text = (DOCS / "channels.md").read_text()
-    before, _, rest = text.partition(begin)
-    after = rest.partition(end)[2]
-    return before + begin + "\n".join(_diagram(TURN)) + "\n" + end + after
+    return _with_part("channels.md", "the machine of turns", "\n".join(_diagram(TURN)) + "\n")
+
+
+def view_page() -> str:
+    """Written by hand, but for the keys."""
+    from crew.front.tui.actions.action_table import ACTIONS  # noqa: PLC0415 - needs the extra
+    from crew.front.tui.actions.help_sections import help_sections  # noqa: PLC0415
+
+    lines: list[str] = []
+    for section, keys in help_sections(ACTIONS, {}):
+        lines += ["", f"**{section}**", "", "| key | |", "|---|---|"]
+        lines += [f"| {_keys(key)} | {title} |" for key, title in keys]
+    return _with_part("view.md", "the keys of the view", "\n".join([*lines[1:], "", ""]))
+
+
+def _keys(text: str) -> str:
+    return " ".join(f"`{key}`" for key in text.split())
+
+
+def _with_part(name: str, part: str, made: str) -> str:
+    """A page with its generated part in place of the old one."""
+    begin, end = f"<!-- generated: {part} -->\n", "<!-- end -->\n"
+    before, _, rest = (DOCS / name).read_text().partition(begin)
+    return before + begin + made + end + rest.partition(end)[2]
 
 
 PAGES = {
@@ -114,6 +133,7 @@ PAGES = {
     "commands.md": commands_page,
     "workflows.md": workflows_page,
     "channels.md": channels_page,
+    "view.md": view_page,
     "architecture.svg": architecture.picture,
 }
 

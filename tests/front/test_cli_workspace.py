@@ -40,7 +40,7 @@ def test_repositories_are_added_listed_and_removed(scene, other):
     added = scene.ok("workspace", "add", "--json", cwd=scene.root).json
     assert added == {"name": "my repo", "path": str(scene.root.resolve()), "state": "ready"}
     assert scene.ok("workspace", "add", str(scene.root)).code == 0  # once more changes nothing
-    refusal = scene.refused(5, "name_taken", "workspace", "add", str(other))
+    refusal = scene.refused(5, "workspace_taken", "workspace", "add", str(other))
     assert "my repo" in refusal.message
     assert "--name" in refusal.hint
     scene.ok("workspace", "add", str(other), "--name", "second")

@@ -47,7 +47,7 @@ def load_workspaces(environ: Mapping[str, str] | None = None) -> tuple[Workspace
         return ()
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, Wrong) as error:
         raise UsageError(
-            f"{file} cannot be read: {error}",
+            f"the list of workspaces {file} cannot be read: {error}",
             hint="mend it by hand, or delete it and add the repositories again",
             code="bad_workspaces",
         ) from error
@@ -83,7 +83,7 @@ def add_workspace(path: Path, *, name: str = "") -> Workspace:
             raise Conflict(
                 f"{new.name!r} is the name of {taken.path}",
                 hint="give this one another name: crew workspace add --name NAME",
-                code="name_taken",
+                code="workspace_taken",
             )
         kept = [new if one is listed else one for one in known]
         _write(file, kept if listed else [*known, new])

@@ -121,7 +121,7 @@ def test_a_terminal_that_cannot_move_its_cursor_gets_lines(opened):
 
 
 def test_without_a_terminal_the_view_says_what_to_type(scene):
-    assert "--plain" in scene.refused(2, "no_terminal", "tui").hint
+    assert "--plain" in scene.refused(2, "needs_terminal", "tui").hint
     assert scene.crew().code == 2
 
 

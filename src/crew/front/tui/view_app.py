@@ -95,7 +95,7 @@ class CrewView(ActionApp):
         self.bind_actions()
         self._reader.start()
         self.set_interval(0.1, self._tick)
-        self.set_interval(1.0, self._paint_bars)
+        self.set_interval(5.0, self._paint_bars)
         self._go_into(self.page)
 
     def on_unmount(self) -> None:

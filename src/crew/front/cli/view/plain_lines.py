@@ -23,7 +23,7 @@ LOOK_EVERY_S = 0.2
 
 
 def print_changes(workplace: "Workplace") -> NoReturn:
-    """Print how things stand, then every change until Ctrl-C. The cursor never moves up."""
+    """Print the present state, then every change until Ctrl-C. The cursor never moves up."""
     db = workplace.db
     last = last_fact(db)
     for words in _beginning(workplace, load_world(db)):

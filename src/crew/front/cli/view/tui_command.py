@@ -31,5 +31,5 @@ def tui(call: Call) -> int:
     raise UsageError(
         "the terminal view needs a terminal",
         hint="`crew dashboard --once` prints one frame, `crew dashboard --plain` prints changes",
-        code="no_terminal",
+        code="needs_terminal",
     )

@@ -142,7 +142,7 @@ _BOARD = (
     _of_board("group", "w", "Group by state, wave or quest"),
     _of_board("everything", "A", "All tasks, or open ones only"),
     _of_board("namespace", "N", "Look at another namespace"),
-    _of_board("refresh", "r", "Read everything anew"),
+    _of_board("refresh", "r", "Read everything again"),
 )
 
 _CREW = (

@@ -1,5 +1,6 @@
 """The actions on the session of a task: start, stop, attach, exec, kill, retry, send."""
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from crew.config.agent_programs import missing_program
@@ -12,9 +13,12 @@ from crew.front.tui.widgets.safe_text import safe
 from crew.trusted_config import load_settings
 
 if TYPE_CHECKING:
+    from crew.domain.rows.terminal import Terminal
     from crew.front.tui.view_app import CrewView
 
 RUNNER = "--headless"
+
+OPENING_LOOK_S, OPENING_LOOKS = 0.1, 100
 
 
 async def start(view: "CrewView") -> None:
@@ -62,6 +66,7 @@ async def stop(view: "CrewView") -> None:
 async def attach(view: "CrewView") -> None:
     """Show the terminal of the task; an agent without one can be moved to a terminal first."""
     task = view.chosen_task
+    await _opened(view, task)
     if not has_terminal(view, task) and view.picture.status_of(task) == TaskState.IN_PROGRESS:
         question = f"Task {task} runs without a terminal. Move it to one, in the same session?"
         if not await view.confirm(question):
@@ -72,10 +77,22 @@ async def attach(view: "CrewView") -> None:
     view.in_terminal("attach", "--", task)
 
 
+async def _opened(view: "CrewView", task: str) -> None:
+    """Wait for a terminal that is about to open: the task was started a moment ago."""
+    for _ in range(OPENING_LOOKS):
+        if _terminal(view, task) is None or has_terminal(view, task):
+            return
+        await asyncio.sleep(OPENING_LOOK_S)
+
+
 def has_terminal(view: "CrewView", task: str) -> bool:
-    row = view.picture.world.tasks.get(task)
-    terminal = view.picture.world.terminal_of((row.run if row else None) or "")
+    terminal = _terminal(view, task)
     return terminal is not None and terminal.has_process
+
+
+def _terminal(view: "CrewView", task: str) -> "Terminal | None":
+    row = view.picture.world.tasks.get(task)
+    return view.picture.world.terminal_of((row.run if row else None) or "")
 
 
 async def execute(view: "CrewView") -> None:

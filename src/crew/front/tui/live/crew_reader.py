@@ -21,7 +21,7 @@ from crew.tasks.task_source import TaskSource, open_source
 from crew.workplace import Workplace
 
 RUNNER_EVERY_S = 0.5
-IDLE_SHARE = 150
+IDLE_SHARE = 400
 """Looking for changed task files takes at most this part of the time."""
 
 BUSY_SHARE = 10
@@ -43,6 +43,7 @@ class CrewReader:
         self._tasks_at = 0.0
         self._scan_s = 0.0
         self._tasks_due = True
+        self._folder_changed = 0
 
     def close(self) -> None:
         self._workplace.close_database()
@@ -174,7 +175,18 @@ class CrewReader:
 
     def _read_runner(self, now: float) -> None:
         self._runner_at = now + RUNNER_EVERY_S
+        self._notice_folder()
         self._change(runner=find_runner(self._workplace.lock_file), failure="")
+
+    def _notice_folder(self) -> None:
+        """Expect other tasks once their folder has changed: a file is new, gone or replaced."""
+        folder = getattr(self._source(), "folder", None)
+        try:
+            changed = folder.stat().st_mtime_ns if isinstance(folder, Path) else 0
+        except OSError:
+            changed = 0
+        if changed != self._folder_changed:
+            self._tasks_due, self._folder_changed = True, changed
 
     def _change(self, **changes: Any) -> None:
         """Replace small values of the picture, if one of them differs."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from crew.front.tui.live.crew_reader import CrewReader
 from crew.front.tui.live.picture import News
 
-LOOK_EVERY_S = 0.05
+LOOK_EVERY_S = 0.07
 
 
 class ReaderThread:

@@ -14,7 +14,7 @@ from crew.front.tui.pages.agent_page import AgentPage
 from crew.front.tui.pages.page import Page
 from crew.front.tui.widgets.line_list import ShownLine, text_line
 
-AGE_EVERY_S = 1.0
+AGE_EVERY_S = 5.0
 REST = 4
 """Arranging many tasks again takes at most one part in this many of the time."""
 
