@@ -108,9 +108,10 @@ def view_page() -> str:
     """Written by hand, but for the keys."""
     from crew.front.tui.actions.action_table import ACTIONS  # noqa: PLC0415 - needs the extra
     from crew.front.tui.actions.help_sections import help_sections  # noqa: PLC0415
+    from crew.front.tui.part_keys import part_sections  # noqa: PLC0415
 
     lines: list[str] = []
-    for section, keys in help_sections(ACTIONS, {}):
+    for section, keys in [*help_sections(ACTIONS, {}), *part_sections()]:
         lines += ["", f"**{section}**", "", "| key | |", "|---|---|"]
         lines += [f"| {_keys(key)} | {title} |" for key, title in keys]
     return _with_part("view.md", "the keys of the view", "\n".join([*lines[1:], "", ""]))

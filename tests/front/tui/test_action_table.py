@@ -26,7 +26,9 @@ from crew.front.tui.actions.typed_command import (
 )
 from crew.front.tui.dialogs.choice import Choice
 from crew.front.tui.dialogs.fuzzy_search import best_matches
+from crew.front.tui.part_keys import part_sections
 from crew.front.tui.view_app import CrewView
+from crew.front.tui.view_parts import PAGES, PANES
 from crew.front.tui.widgets.line_list import LineList
 
 SEED = (*"sSaxRnyYdEemcBpMr/oA?q", "enter", "space")
@@ -130,3 +132,14 @@ def test_the_table_needs_no_textual():
     absent = "import sys; sys.modules['textual'] = sys.modules['rich'] = None; "
     script = f"{absent}import crew.front.tui.actions.action_table"
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_the_help_has_the_keys_of_every_page_and_pane():
+    sections = dict(part_sections())
+    assert ("c", "Comment on the line") in sections["In the pane Diff"]
+    assert ("f", "Follow or pause") in sections["In the pane Log"]
+    assert ("enter", "Answer") in sections["On the page Inbox"]
+    for part in (*PAGES, *PANES):
+        own = [one.key.split(",")[0] for one in part.__dict__.get("BINDINGS", ())]
+        told = next((keys for title, keys in sections.items() if title.endswith(part.title)), [])
+        assert len(told) >= len(own), part

@@ -75,8 +75,10 @@ async def palette(view: "CrewView") -> None:
 
 async def show_help(view: "CrewView") -> None:
     from crew.front.tui.dialogs.help_dialog import HelpDialog  # noqa: PLC0415 - Textual is an extra
+    from crew.front.tui.part_keys import part_sections  # noqa: PLC0415
 
-    await view.push_screen_wait(HelpDialog(help_sections(view.actions, view.custom_keys)))
+    sections = [*help_sections(view.actions, view.custom_keys), *part_sections()]
+    await view.push_screen_wait(HelpDialog(sections))
 
 
 async def copy(view: "CrewView") -> None:

@@ -40,8 +40,8 @@ class ChannelPage(Page):
     DEFAULT_CSS = "ChannelPage { height: auto; min-height: 3; max-height: 40%; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,t", "speak", "speak", show=False),
-        Binding("ctrl+d", "turn(1)", "further", show=False),
-        Binding("ctrl+u", "turn(-1)", "back", show=False),
+        Binding("ctrl+d", "turn(1)", "scroll the conversation down", show=False),
+        Binding("ctrl+u", "turn(-1)", "scroll the conversation up", show=False),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name

@@ -34,7 +34,9 @@ class CostPage(Page):
     empty: ClassVar[str] = "no runs yet, so nothing was spent"
     kinds: ClassVar[tuple[str, ...]] = ("run", "member", "channel")
     DEFAULT_CSS = "CostPage { height: 1fr; }"
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("b", "next_way", "by", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("b", "next_way", "by task, agent, model or day", show=False)
+    ]
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)

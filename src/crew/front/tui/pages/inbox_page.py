@@ -49,8 +49,8 @@ class InboxPage(Page):
     DEFAULT_CSS = "InboxPage { height: auto; min-height: 3; max-height: 40%; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "answer", "answer", show=False),
-        Binding("ctrl+d", "turn(1)", "further", show=False),
-        Binding("ctrl+u", "turn(-1)", "back", show=False),
+        Binding("ctrl+d", "turn(1)", "scroll the question down", show=False),
+        Binding("ctrl+u", "turn(-1)", "scroll the question up", show=False),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name

@@ -27,8 +27,8 @@ class QueuePage(Page):
     kinds: ClassVar[tuple[str, ...]] = ("line", "task", "run")
     DEFAULT_CSS = "QueuePage { height: 3fr; }"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+d", "turn(1)", "further", show=False),
-        Binding("ctrl+u", "turn(-1)", "back", show=False),
+        Binding("ctrl+d", "turn(1)", "scroll the reasons down", show=False),
+        Binding("ctrl+u", "turn(-1)", "scroll the reasons up", show=False),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
