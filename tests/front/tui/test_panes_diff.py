@@ -37,8 +37,9 @@ def changed(scene):
 
 async def look_at_diff(seat):
     await seat.sees("First")
-    await seat.press("l", "v", "v")
-    await seat.until(lambda: type(seat.view.pane).__name__ == "DiffPane")
+    await seat.press("l")
+    while type(seat.view.pane).__name__ != "DiffPane":  # the view begins with the pane it had last
+        await seat.press("v")
 
 
 async def fill(seat, text):
