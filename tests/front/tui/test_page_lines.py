@@ -64,10 +64,10 @@ def test_a_queue_tells_what_is_tested_with_what_and_where():
     assert "passed" in lines[1]
     assert "in the test of 3" in lines[2]  # the runner of its own test is no more
     assert "with 1" in lines[2]
-    assert "tested on slot 2 for 12s" in lines[3]
+    assert "tested on slot 2 for 10s" in lines[3]
     assert "with 1, 2" in lines[3]
     assert "trial 1 on tttttttt" in lines[4]
-    assert "again on slot 3 for 3s" in lines[5]
+    assert "again on slot 3 for 0s" in lines[5]
     assert "waits: conflicts" in lines[6]
     assert "joins the queue next" in lines[7]
     assert all("\x1b" not in line and "\u202e" not in line for line in lines)
