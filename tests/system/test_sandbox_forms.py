@@ -128,6 +128,28 @@ def test_a_symlink_below_an_empty_folder_keeps_its_name():
     ]
 
 
+def test_a_symlink_that_a_mounted_folder_brings_along_is_not_covered():
+    """Such as the Python of a virtual environment in the home, which a gate names."""
+    links = {"/home/ann/venv/bin/python": "/opt/python/bin/python3"}
+    find = disk([HOME, "/home/ann/venv"], ["/opt/python/bin/python3", "/home/ann/venv/cfg"], links)
+    named = paths("/home/ann/venv", "/home/ann/venv/bin/python", "/home/ann/venv/cfg")
+    allowed = Allowed(may_write_anywhere=False, empty=(HOME,), readable=named)
+    assert shown(allowed, find) == [
+        ("EMPTY", str(HOME), str(HOME)),
+        ("READ", "/home/ann/venv", "/home/ann/venv"),
+    ]
+    hidden = Allowed(
+        may_write_anywhere=False, empty=(HOME, *paths("/opt")), readable=named, copied=named[2:]
+    )
+    find = disk(
+        [HOME, "/home/ann/venv", "/opt"],
+        ["/opt/python/bin/python3", "/home/ann/venv/cfg"],
+        links,
+    )
+    assert ("READ", "/opt/python/bin/python3", "/opt/python/bin/python3") in shown(hidden, find)
+    assert ("COPY", "/home/ann/venv/cfg", "/home/ann/venv/cfg") in shown(hidden, find)
+
+
 def test_a_path_is_found_below_an_empty_folder_by_its_real_name_too():
     find = disk(["/data/ann", "/data/ann/trees"], links={"/home/ann": "/data/ann"})
     allowed = Allowed(may_write_anywhere=False, empty=(HOME,), writable=paths("/data/ann/trees"))

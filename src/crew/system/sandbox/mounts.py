@@ -7,7 +7,7 @@ the symlinks lead, since a mount on a symlink would follow it.
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from enum import IntEnum
 from functools import lru_cache
 from pathlib import Path
@@ -99,13 +99,14 @@ def mounts_of(allowed: Allowed, find: Find = find) -> tuple[Mount, ...]:
         if found := find(path):
             emptied.setdefault(path.parts, found.real)
             emptied.setdefault(found.real.parts, found.real)
+    found_by = [(path, access, found) for path, access in _rules(allowed) if (found := find(path))]
+    brought = {path.parts for path, access, found in found_by if access and found.is_folder}
     mounts: dict[Path, Mount] = {}
-    for path, access in _rules(allowed):
-        if found := find(path):
-            mount = _mount(path, access, found, emptied)
-            known = mounts.get(mount.at)
-            if known is None or mount.access > known.access:
-                mounts[mount.at] = mount
+    for path, access, found in found_by:
+        mount = _mount(path, access, found, emptied, brought)
+        known = mounts.get(mount.at)
+        if known is None or mount.access > known.access:
+            mounts[mount.at] = mount
     return tuple(_needed(sorted(mounts.values(), key=lambda one: (len(one.at.parts), one.at))))
 
 
@@ -119,13 +120,25 @@ def _rules(allowed: Allowed) -> Iterator[tuple[Path, Access]]:
     yield from ((path, Access.HELD) for path in allowed.held)
 
 
-def _mount(path: Path, access: Access, found: Found, emptied: Mapping[_Parts, Path]) -> Mount:
-    """A path below an empty folder is mounted there by name, any other where it leads."""
+def _mount(
+    path: Path,
+    access: Access,
+    found: Found,
+    emptied: Mapping[_Parts, Path],
+    brought: Container[_Parts],
+) -> Mount:
+    """A path below an empty folder is mounted there by name, any other where it leads.
+
+    If a mounted folder brings a symlink along, the mount is made where that leads: the symlink is
+    in the sandbox already.
+    """
     above = next((parts for parts in _folders_above(path) if parts in emptied), None)
-    at = found.real
+    named = None
     if above is not None and access is not Access.EMPTY:
-        at = emptied[above].joinpath(*path.parts[len(above) :])
-    elif access is Access.COPY:
+        named = emptied[above].joinpath(*path.parts[len(above) :])
+    is_brought = any(one in brought for one in _folders_above(path) if len(one) > len(above or ()))
+    at = found.real if named is None or is_brought else named
+    if access is Access.COPY and at != named:
         access = Access.READ  # only a folder of the sandbox has room for a copy
     return Mount(access=access, source=found.real, at=at, is_folder=found.is_folder)
 
