@@ -177,6 +177,38 @@ def test_a_delivery_that_a_landing_overtakes_is_tried_again_at_once(lands_meanwh
     assert bool(put_off) == puts_off
 
 
+class Suspicious(Branch):
+    """A target whose delivery finds the integration ref elsewhere than when it began."""
+
+    async def deliver(self, target, *, landed):
+        self.integration = "moved"
+        return Delivered(state="waiting", commit=self.target, reason="not by crew", remedy="look")
+
+
+@pytest.mark.parametrize("is_by_crew", [True, False])
+def test_what_crew_lands_during_a_delivery_is_no_forgery(is_by_crew):
+    """The ref moves a moment before the landing is recorded."""
+    branch, put_off = Suspicious("a", "ab"), []
+
+    def world():
+        green = is_by_crew and branch.integration == "moved"
+        queue = MergeQueue(id="main", integration="ab", base="ab", target_seen="a")
+        chain = (Candidate("1", "work", "moved"),)
+        results = (Result("moved", True, 1, ""),) if green else ()
+        return with_rows([replace(queue, chain=chain, results=results)])
+
+    ctx = SimpleNamespace(
+        outside=branch,
+        world=world,
+        now=lambda: 2.0,
+        rules=Rules(),
+        later=lambda *a: put_off.append(a[1]),
+    )
+    facts = asyncio.run(deliver(ctx, Deliver(subject="main")))
+    assert [fact.trigger for fact in facts] == ([] if is_by_crew else ["delivery_waits"])
+    assert put_off == [2.0 if is_by_crew else 2.0 + Rules().delivery_retry_s]
+
+
 def test_a_landing_is_delivered_at_once_although_the_last_try_was_put_off():
     branch, put_off = Branch("a", "green"), []
     queue = MergeQueue(id="main", integration="a", base="green", base_proven=False)

@@ -202,7 +202,8 @@ async def land(ctx: Context, command: Command) -> list[Fact]:
 async def deliver(ctx: Context, command: Command) -> list[Fact]:
     """Update the target branch; a reason that prevents it is recorded once, then it is retried."""
     target, integration = command.subject, _queue(ctx, command).integration
-    done = await ctx.outside.deliver(target, landed=believed_tips(_queue(ctx, command)))
+    believed = believed_tips(_queue(ctx, command))
+    done = await ctx.outside.deliver(target, landed=believed)
     if done.state == "delivered":
         arrived = await _arrived(ctx, target, done.commit)
         return merge_outcomes.delivered(
@@ -228,7 +229,15 @@ async def deliver(ctx: Context, command: Command) -> list[Fact]:
             # Also after a person combined two branches that were red together.
             *merge_outcomes.target_moved(world.queues[target], tips, overtaken=0, at=ctx.now()),
         ]
+    if done.state == "waiting" and _has_landed_since(_queue(ctx, command), tips, believed):
+        ctx.later(command, ctx.now())  # what landed during this delivery is no forgery
+        return []
     return _not_delivered(ctx, command, done, tips, integration=integration)
+
+
+def _has_landed_since(queue: MergeQueue, tips: Tips, believed: frozenset[str]) -> bool:
+    """Whether crew itself has moved the integration ref to another commit than it could before."""
+    return tips.integration not in believed and tips.integration in believed_tips(queue)
 
 
 def _not_delivered(
