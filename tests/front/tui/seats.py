@@ -68,6 +68,7 @@ class Seat:
 
     async def look_at(self, pane: str) -> None:
         """Go into the chosen task, to this pane of it, whichever was looked at before."""
+        await self.until(lambda: self.view.chosen_task)
         await self.press("l")
         for _ in PANES:
             if type(self.view.pane).__name__ == pane:

@@ -364,7 +364,7 @@ def test_help_inbox_refresh_and_quit(scene, monkeypatch):
         await seat.press("?")
         await seat.sees("Start it with an agent")
         await seat.press("end")
-        await seat.sees("First and last line")
+        await seat.sees("Restore into a folder")
         await seat.press("escape", "r")
         await seat.hears("read anew")
         await seat.sees("First")

@@ -31,7 +31,7 @@ def changed(scene):
     (scene.folder / "agent.sh").write_text(AGENT)
     scene.ok("new", "--title", "First")
     finish_work(scene)
-    assert scene.status("1") == "done"
+    assert scene.ok("show", "1", "--json").json["status"] == "done"
     return scene
 
 

@@ -253,6 +253,8 @@ class CrewView(ActionApp):
         self._paint_bars()
 
     def action_look_at_task(self) -> None:
+        if not self.chosen_task:
+            return
         self.screen_stack[0].add_class("detail")
         self._open_pane()
         self._go_into(self.pane)
