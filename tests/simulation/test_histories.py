@@ -10,7 +10,7 @@ from simulation.history import run_history
 from simulation.meter import hash_of, measured_fact, recorded
 
 HISTORIES = int(os.environ.get("CREW_HISTORIES", "2000"))
-SAMPLE = 1000
+SAMPLE = 500
 """As many are in `make test`; `make faults` has the others."""
 GROUP = 50
 

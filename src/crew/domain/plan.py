@@ -109,7 +109,7 @@ def plan(
         *_for_tasks(world, rules=rules),
         *_for_agents(world, clock, rules=rules, scope=scope, epoch=epoch),
         *plan_terminals(world, busy=busy),
-        *plan_queues(world, clock, rules=rules, busy=busy),
+        *plan_queues(world, clock, rules=rules, busy=busy, scope=scope),
         *plan_channels(world, clock, rules=rules, scope=scope, busy=busy, outlooks=outlooks),
     ]
     return [one for one in commands if scope.allows(one.kind) and one.key not in busy]

@@ -29,6 +29,7 @@ from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.rows.run import Ask
 from crew.domain.rows.task import Task
 from crew.domain.rules import Rules
+from crew.domain.scope import EVERYTHING, Scope
 from crew.domain.world import World, born, noted
 
 
@@ -97,12 +98,17 @@ def _is_current(world: World, queue: MergeQueue) -> bool:
 
 
 def plan_queues(
-    world: World, clock: Clock, *, rules: Rules, busy: frozenset[CommandKey]
+    world: World,
+    clock: Clock,
+    *,
+    rules: Rules,
+    busy: frozenset[CommandKey],
+    scope: Scope = EVERYTHING,
 ) -> Iterator[Command]:
     """The commands for the queues; `busy` are the keys of the commands under way."""
     for queue in world.queues.values():
         yield from _queue_work(world, queue, rules=rules, busy=busy)
-        if _should_deliver(world, queue, clock, rules=rules):
+        if _should_deliver(world, queue, clock, rules=rules, scope=scope):
             yield Deliver(subject=queue.id)
 
 
@@ -126,11 +132,17 @@ def _queue_work(
             yield TestCandidate(subject=queue.id, commit=commit)
 
 
-def _should_deliver(world: World, queue: MergeQueue, clock: Clock, *, rules: Rules) -> bool:
+def _should_deliver(
+    world: World, queue: MergeQueue, clock: Clock, *, rules: Rules, scope: Scope
+) -> bool:
+    """Whether to deliver now: many landings at once while more of them are to be expected here."""
     is_current = queue.delivered == queue.integration and not undelivered(world, queue.id)
     if is_current or queue.upstream:
         return False
-    working = any(agent.run and agent.state in AT_WORK for agent in world.agents.values())
+    working = any(
+        agent.run and agent.state in AT_WORK and scope.has_task(agent.task or "")
+        for agent in world.agents.values()
+    )
     working = working or any(task.is_queued for task in world.tasks.values())
     if not working or queue.delivered_at is None:
         return True
