@@ -1,4 +1,7 @@
-"""Runs the benchmarks and ends with a summary: `python -m bench [--quick] [NAME...]`."""
+"""Runs the benchmarks and ends with a summary: `python -m bench [--quick] [NAME...]`.
+
+With `--beside COMMIT` they run in that commit too, in turn, and the figures stand side by side.
+"""
 
 import argparse
 import os
@@ -6,6 +9,7 @@ import platform
 from collections.abc import Callable
 
 from bench import (
+    beside,
     channels,
     commands,
     cpu_per_step,
@@ -51,9 +55,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
     parser.add_argument("--quick", action="store_true", help="small sizes, to try it out")
+    parser.add_argument("--beside", metavar="COMMIT", help="compare with this commit")
+    parser.add_argument(
+        "--times", type=int, default=3, help="how often each runs with --beside [default: 3]"
+    )
     given = parser.parse_args()
     if unknown := sorted(set(given.names) - BENCHMARKS.keys()):
         parser.error(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    if given.beside:
+        names = given.names or list(BENCHMARKS)
+        beside.compare(given.beside, names, times=given.times, is_quick=given.quick)
+        return
     size = QUICK if given.quick else FULL
     figures: list[Figure] = []
     for name in given.names or BENCHMARKS:

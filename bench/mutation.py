@@ -15,7 +15,7 @@ from multiprocessing.pool import Pool
 from pathlib import Path
 
 from bench.mutation_edits import Edit, edits_of, modules, sample
-from bench.mutation_map import PROJECT, TestMap, digest, most_telling
+from bench.mutation_map import PROJECT, TestMap, digest, in_batches
 from bench.mutation_trial import Outcome, copies, record, try_edit
 from bench.tables import say, table, title
 
@@ -30,11 +30,11 @@ IN_OTHER_PROCESSES = {"test_git_crashes.py", "test_landing_stress.py"}
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """Folders below `src/crew`, and their tests: for one fault, at most so many run."""
+    """Folders below `src/crew`, and their tests. For one fault so many run at a time."""
 
     folders: tuple[str, ...]
     tests: tuple[str, ...]
-    at_most: int
+    batch: int
 
 
 AREAS = {
@@ -44,17 +44,18 @@ AREAS = {
             *("domain", "simulation/test_histories.py", "config"),
             *("agents/test_output.py", "agents/test_templates.py"),
         ),
-        at_most=300,
+        batch=300,
     ),
-    "git": Area(("git",), ("git",), at_most=120),
+    "git": Area(("git",), ("git",), batch=120),
     "sandbox": Area(
         ("system/sandbox", "system/host_proxy", "runner/sandbox"),
         (
             *("system/test_sandbox_forms.py", "boundary/test_sandbox.py"),
             *("boundary/test_confinement.py", "boundary/test_listed_hosts.py"),
             *("system/test_host_proxy.py", "system/test_forwarder.py"),
+            "runner/test_project_trust.py",
         ),
-        at_most=120,
+        batch=120,
     ),
 }
 
@@ -94,7 +95,7 @@ def tried(area: Area, edits: list[Edit]) -> list[Outcome]:
         sizes = known.sizes()
         say(f"{len(sizes)} tests")
         tests = [
-            most_telling(known.tests_for(edit), sizes, module=edit.file, at_most=area.at_most)
+            in_batches(known.tests_for(edit), sizes, module=edit.file, size=area.batch)
             for edit in edits
         ]
         for outcome in pool.imap_unordered(try_edit, zip(edits, tests, strict=True)):
@@ -106,7 +107,7 @@ def tried(area: Area, edits: list[Edit]) -> list[Outcome]:
 def named(outcome: Outcome) -> str:
     edit = outcome.edit
     end = f"found by {outcome.found_by}" if outcome.found_by else "SURVIVED"
-    unreached = "" if outcome.is_reached else " (no test executes this line)"
+    unreached = "" if outcome.is_reached else " (no test executes this line or imports the module)"
     return f"{edit.file}:{edit.line}: {edit.shown}: {end}{unreached}"
 
 

@@ -43,15 +43,18 @@ class TestMap:
         """The tests that execute the edited lines.
 
         What an import executes, it executes once: then all tests of the module count, or all tests
-        if there are none. Nothing for a line that is never executed.
+        if there are none. A line that is never executed may belong to a program that runs in a
+        process of its own: then the tests that import the module count.
         """
         lines = self.lines.get(edit.file, {})
         found = {test for line in edit.around for test in lines.get(line, ())}
-        if edit.in_function and (found or not any(line in lines for line in edit.around)):
+        if edit.in_function and found:
             return found
-        of_module = {test for tests in lines.values() for test in tests}
         tests = set(self.sizes())
-        return of_module | {test for test in tests if _imports(test, edit.file)} or tests
+        importing = {test for test in tests if _imports(test, edit.file)}
+        if edit.in_function and not any(line in lines for line in edit.around):
+            return importing
+        return {test for found in lines.values() for test in found} | importing or tests
 
     def write(self, file: Path) -> None:
         file.parent.mkdir(exist_ok=True)
@@ -79,10 +82,10 @@ def _imported_by(file: str) -> frozenset[str]:
     return frozenset(word.strip(",").rpartition(".")[2] for word in words)
 
 
-def most_telling(
-    tests: Iterable[str], sizes: Counter[str], *, module: str, at_most: int
-) -> list[str]:
-    """Some tests of each file, the most specific ones: those that execute the fewest lines.
+def in_batches(
+    tests: Iterable[str], sizes: Counter[str], *, module: str, size: int
+) -> list[list[str]]:
+    """The tests in batches: first some of each file, those that execute the fewest lines.
 
     The file that is named like the module comes first, then those that import it.
     """
@@ -94,8 +97,9 @@ def most_telling(
         of_file[file] += 1
         is_own = Path(file).stem == f"test_{Path(module).stem}"
         turns[test] = (not is_own, not _imports(test, module), of_file[file])
-    chosen = sorted(ranked, key=turns.__getitem__)[:at_most]
-    return sorted(chosen, key=lambda test: (sizes[test], test))
+    ordered = sorted(ranked, key=turns.__getitem__)
+    batches = (ordered[start : start + size] for start in range(0, len(ordered), size))
+    return [sorted(one, key=lambda test: (sizes[test], test)) for one in batches]
 
 
 class Recorder:

@@ -92,27 +92,32 @@ def record(file: str) -> TestMap:
     return TestMap.read(note)
 
 
-def try_edit(given: tuple[Edit, list[str]]) -> Outcome:
-    edit, tests = given
-    if not tests:
-        return Outcome(edit=edit, found_by="", is_reached=False)
-    file, note = _copy / "src" / "crew" / edit.file, _copy / "found.txt"
+def try_edit(given: tuple[Edit, list[list[str]]]) -> Outcome:
+    """Put the fault in and run the batches of tests until one finds it."""
+    edit, batches = given
+    file = _copy / "src" / "crew" / edit.file
     before = file.read_bytes()
-    note.unlink(missing_ok=True)
     if before[edit.start : edit.end].decode() != edit.old:
         raise RuntimeError(f"{edit.file} has changed since this run began")
     try:
         ast.parse(edit.applied(before))  # a fault of the tool, which no test may find
         rewrite(file, edit.applied(before))
-        files = sorted({test.split("::")[0] for test in tests})
-        code = in_child(lambda: run_tests([*files, "-x"], Chosen(tests, note)), limit_s=LIMIT_S)
+        found_by = next(filter(None, map(found_among, batches)), "")
     finally:
         rewrite(file, before)
+    return Outcome(edit=edit, found_by=found_by, is_reached=bool(batches))
+
+
+def found_among(tests: list[str]) -> str:
+    """The first of these tests that fails; empty if none does."""
+    note = _copy / "found.txt"
+    note.unlink(missing_ok=True)
+    files = sorted({test.split("::")[0] for test in tests})
+    code = in_child(lambda: run_tests([*files, "-x"], Chosen(tests, note)), limit_s=LIMIT_S)
     if code == pytest.ExitCode.NO_TESTS_COLLECTED:
-        raise RuntimeError(f"no test was found for {edit}: {tests}")
+        raise RuntimeError(f"none of these tests was found: {tests}")
     otherwise = {0: "", None: "the time limit"}.get(code, "the import of the module")
-    found_by = note.read_text() if note.exists() else otherwise
-    return Outcome(edit=edit, found_by=found_by, is_reached=True)
+    return note.read_text() if note.exists() else otherwise
 
 
 def rewrite(file: Path, content: bytes) -> None:

@@ -13,7 +13,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 import uuid
 from dataclasses import replace
@@ -143,26 +142,29 @@ def environment(model: ScriptedModel, base_url: str) -> dict[str, str]:
 def _claude_ms(model: ScriptedModel, program: str, turns: int, *, keep_open: bool) -> Spent:
     """Milliseconds of one more turn of a session; its first turn is left out."""
     base_url = model.play("turns", [Say("I go on.") for _ in range(turns + 1)])
-    with tempfile.TemporaryDirectory(prefix="crew-bench-") as place:
-        session = _Session(program, Path(place), environment(model, base_url))
+    with made_scene([]) as scene:
+        session = _Session(program, scene, environment(model, base_url))
         return session.kept_open_ms(turns) if keep_open else session.started_ms(turns)
 
 
 class _Session:
-    """One session of Claude Code, driven by hand."""
+    """One session of Claude Code, driven by hand, in a repository like that of the crew.
 
-    def __init__(self, program: str, place: Path, env: dict[str, str]) -> None:
+    Claude looks at a repository with git at each start, so elsewhere it would have less to do.
+    """
+
+    def __init__(self, program: str, scene: Scene, env: dict[str, str]) -> None:
         self._spec = AgentSpec(name="claude", adapter="claude", command=program)
-        self._env = {"PATH": os.environ["PATH"], "HOME": str(place), **env}
+        self._env = {"PATH": os.environ["PATH"], "HOME": scene.env["HOME"], **env}
         self._order = StepOrder(
             key="bench",
             agent="A",
             kind="claude",
-            worktree=place,
+            worktree=scene.repo,
             prompt="",
             session=str(uuid.uuid4()),
             resume=False,
-            log=place / "log",
+            log=scene.repo.parent / "log",
         )
 
     def kept_open_ms(self, turns: int) -> Spent:

@@ -1,5 +1,6 @@
 """The mutation tool: which faults it makes, which it tries, and that it tells found from missed."""
 
+import dataclasses
 import functools
 import json
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from bench.mutation import SOURCE, explanations
 from bench.mutation_edits import edits_of, sample
-from bench.mutation_map import TestMap, most_telling
+from bench.mutation_map import TestMap, in_batches
 
 ROOT = Path(__file__).parents[1]
 
@@ -104,14 +105,25 @@ def test_a_fault_meets_the_tests_that_execute_its_line(tmp_path):
     assert known.sizes() == {"a::here": 1, "b::all": 2, "b::else": 1}
 
 
-def test_of_many_tests_the_most_specific_ones_of_each_file_run():
+def test_a_fault_that_no_test_executes_here_meets_the_tests_that_import_its_module(tmp_path):
+    """Such as a program that runs in a process of its own."""
+    unseen = made(tmp_path, MODULE)[-1]
+    importing, other = "tests/domain/test_error_row.py::x", "tests/domain/test_names.py::x"
+    known = TestMap({"else.py": {1: [importing, other]}})
+    assert known.tests_for(unseen) == set()
+    unseen = dataclasses.replace(unseen, file="domain/kernel/error_row.py")
+    assert known.tests_for(unseen) == {importing}
+
+
+def test_of_many_tests_the_most_specific_ones_of_each_file_run_first():
     sizes = Counter({"a::1": 1, "a::2": 2, "a::3": 3, "b::8": 8, "b::9": 9})
-    chosen = functools.partial(most_telling, sizes, sizes, module="domain/kernel/error_row.py")
-    assert chosen(at_most=3) == ["a::1", "a::2", "b::8"]
-    assert chosen(at_most=9) == list(sizes)
+    chosen = functools.partial(in_batches, sizes, sizes, module="domain/kernel/error_row.py")
+    assert chosen(size=3) == [["a::1", "a::2", "b::8"], ["a::3", "b::9"]]
+    assert chosen(size=9) == [list(sizes)]
+    assert in_batches((), sizes, module="x.py", size=9) == []
     importing = "tests/domain/test_error_row.py::x"
     sizes[importing] = 99
-    assert chosen(at_most=1) == [importing]
+    assert chosen(size=1)[0] == [importing]
 
 
 TRY = """
@@ -119,7 +131,7 @@ TRY = """
     from bench import mutation, mutation_trial
     mutation_trial.AT_ONCE = 1
     mutation.KEPT = pathlib.Path(sys.argv[1])
-    area = mutation.Area(("domain/kernel",), ("domain/test_error_row.py",), at_most=9)
+    area = mutation.Area(("domain/kernel",), ("domain/test_error_row.py",), batch=9)
     (wrong,) = [one for one in mutation.all_edits(area) if one.shown == "before + 1 → before - 1"]
     harmless = dataclasses.replace(wrong, new="1 + before")
     outcomes = mutation.tried(area, [wrong, harmless])
