@@ -1,23 +1,31 @@
 """Programs in a sandbox reach the hosts that `[sandbox] network` lists, and no others."""
 
+import asyncio
 import contextlib
 import http.server
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from agents.conftest import need
 from boundary.proxy_scene import served
 from boundary.sandbox_scene import Place
+from crew.domain.kernel.host_list import host_list
 from crew.runner.prompts.mcp_connection import address_file
-from crew.runner.requests.door_folder import door_socket, proxy_socket
+from crew.runner.requests.door_folder import door_socket, make_door_folder, proxy_socket
+from crew.runner.sandbox import listed_hosts
+from crew.runner.sandbox.hosts_in_runner import how_to_allow
+from crew.system.host_proxy.proxy_server import Refused
 from crew.system.processes.process import working_bwrap
 from crew.system.sandbox import forwarder
+from crew.system.sandbox.by_proxy import PROXY_PORT
 from crew.workplace import Workplace
 from front.conftest import until
 
@@ -92,6 +100,57 @@ curl -sS --noproxy '*' http://a.web.test:{port}/ || echo no name
             assert "no way around" in said.out
             assert lines(said)[-1] == "no name"
     assert {(one.host, one.port) for one in refused} == {("evil.test", 80), ("inside.test", 80)}
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "entry"),
+    [
+        ("x.org", 443, "x.org"),
+        ("x.org", 8080, "x.org:8080"),
+        ("2001:db8::7", 80, "[2001:db8::7]"),
+        ("2001:db8::7", 5432, "[2001:db8::7]:5432"),
+    ],
+)
+def test_the_entry_that_a_refusal_proposes_allows_the_host(host, port, entry):
+    refused = Refused(token="", host=host, port=port, why="it is not in [sandbox] network")
+    assert f'add "{entry}" to' in how_to_allow(refused)
+    assert host_list((entry,)).allows(host, port)
+
+
+def test_the_socket_of_an_earlier_list_goes(described):
+    described.configure('[sandbox]\nnetwork = ["former.org"]\n')
+    former = proxy_socket(described.workplace, ("former.org",))
+    make_door_folder(described.workplace, former)
+    former.touch()  # its runner was killed
+    described.configure('[sandbox]\nnetwork = ["x.org"]\n')
+    with served(described.workplace):
+        assert not former.parent.exists()
+        assert proxy_socket(described.workplace, ("x.org",)).is_socket()
+
+
+def test_many_programs_may_connect_in_the_same_moment(described):
+    described.configure('[sandbox]\nnetwork = ["x.org"]\n')
+    path = str(proxy_socket(described.workplace, ("x.org",)))
+
+    async def crowd() -> None:
+        async with listed_hosts.hosts_served(described.workplace, lambda _refused: None):
+            with contextlib.ExitStack() as opened:
+                for _ in range(32):
+                    caller = opened.enter_context(socket.socket(socket.AF_UNIX))
+                    caller.setblocking(False)
+                    caller.connect(path)
+
+    asyncio.run(crowd())
+
+
+def test_on_macos_the_proxy_has_a_port_that_no_other_program_uses(described, monkeypatch):
+    """All programs share the loopback there."""
+    monkeypatch.setattr(listed_hosts, "sys", SimpleNamespace(platform="darwin"))
+    described.configure('[sandbox]\nnetwork = ["x.org"]\n')
+    port = listed_hosts.by_proxy(described.workplace).port
+    with socket.create_server(("127.0.0.1", port)):
+        others = {listed_hosts.by_proxy(described.workplace).port, PROXY_PORT}
+    assert port not in others
 
 
 def test_a_program_behind_the_forwarder_is_as_it_would_be_without(shut_in):

@@ -246,7 +246,9 @@ def test_a_step_that_sees_no_crew_has_the_door(scene):
 
         assert json.loads(inside("show", "1", "--json").stdout)["body"] == "What to do."
         assert "task 1" in inside("show", "crew-1").stdout
-        assert inside("comment", "1", "--type", "friction", "no network").returncode == 0
+        assert json.loads(
+            inside("comment", "1", "--type", "friction", "no network", "--json").stdout
+        )["reply"]
         codes = [
             inside(*line.split()).returncode
             for line in ("show 2", "list", "diff 1", "comment 2 x", "answer q1 yes", "stop --now")

@@ -10,6 +10,13 @@ from crew.domain.tasks.files_that_run import files_that_run, why_it_runs
     [
         (".github/workflows/ci.yml", "CI"),
         (".gitlab-ci.yml", "CI"),
+        (".circleci/config.yml", "CI"),
+        (".buildkite/pipeline.yml", "CI"),
+        (".woodpecker/build.yml", "CI"),
+        (".github/actions/setup/action.yml", "CI"),
+        ("Jenkinsfile", "CI"),
+        ("azure-pipelines.yml", "CI"),
+        ("bitbucket-pipelines.yml", "CI"),
         (".husky/pre-commit", "git hooks"),
         (".pre-commit-config.yaml", "git hooks"),
         ("CLAUDE.md", "agent instructions"),

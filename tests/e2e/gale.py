@@ -132,7 +132,7 @@ class Gale:
 
     def _start(self) -> "subprocess.Popen[str]":
         path = f"{self.gits.path}:{os.environ['PATH']}"
-        return self.scene.start(
+        return self.scene.start_anew(
             "run", "--drain", "-q", PYTHONPATH=str(self.scene.folder), PATH=path
         )
 

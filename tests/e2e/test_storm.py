@@ -94,7 +94,7 @@ class Storm:
 
     def _live(self, args: list[str], *, is_stormy: bool) -> tuple[int, str]:
         """Until it ends, by itself or by us; somewhere in between a git or an agent may die."""
-        process = self.scene.start(*args)
+        process = self.scene.start_anew(*args)
         for victim in ("another", "crew") if is_stormy else ():
             try:
                 out, _ = process.communicate(timeout=self.chance.uniform(0, self.longest_s))

@@ -308,6 +308,15 @@ def test_numbers_go_on_after_the_refs_were_packed(repo, agent, person):
     assert take(repo, agent).number == 2
 
 
+def test_the_next_checkpoint_needs_no_list_of_the_former_ones(repo, agent, monkeypatch):
+    agent.write("a.txt", "one\n")
+    take(repo, agent)
+    monkeypatch.setattr("crew.git.checkpoints.checkpoints.checkpoints", None)
+    assert take(repo, agent) is None
+    agent.write("a.txt", "two\n")
+    assert take(repo, agent).number == 2
+
+
 def objects_kib(repo):
     counts = git_command.git(repo.common_dir, "count-objects", "-v").splitlines()
     values = dict(line.split(": ") for line in counts)

@@ -1,5 +1,6 @@
 """What git would not show, and what it forgets, is in the checkpoint of a worktree all the same."""
 
+import hashlib
 import os
 import shutil
 
@@ -12,6 +13,7 @@ from crew.git.checkpoints.checkpoints import (
     restore_into_worktree,
     take_checkpoint,
 )
+from crew.git.git_command import git
 from crew.git.repository import commit_of
 from crew.git.worktrees.worktree_admin import git_dir_for
 from crew.git.worktrees.worktrees import ensure_worktree, remove_worktree, state_of
@@ -301,6 +303,14 @@ def test_commits_that_were_reset_away_are_kept(repo, agent):
     assert person.git("show", f"{lost}:x.txt") == "2"
 
 
+def test_a_commit_is_kept_that_was_made_and_reset_away_since_the_last_look(repo, agent):
+    agent.commit({"x.txt": "1\n"})
+    assert take(repo, agent) is None
+    lost = agent.commit({"x.txt": "2\n"})
+    agent.git("reset", "-q", "--hard", "HEAD~1")  # HEAD is where it was at that look
+    assert take(repo, agent).notes.reset_away == (lost,)
+
+
 def test_each_way_to_leave_a_commit_behind_is_found(repo, agent):
     amended = agent.commit({"x.txt": "1\n"})
     agent.git("commit", "-q", "--amend", "-m", "better")
@@ -373,3 +383,32 @@ def test_a_history_of_exactly_the_limit_is_not_too_large(repo, tmp_path, monkeyp
     for limit, is_large in ((99, True), (100, False)):
         monkeypatch.setattr(nested_history, "HISTORY_LIMIT", limit)
         assert nested_history._is_large(objects) is is_large
+
+
+@pytest.mark.parametrize("encoding", ["UTF-16", "UTF-32"])
+def test_files_whose_encoding_git_cannot_read_are_kept_as_they_are(repo, agent, encoding):
+    files = {"plain.txt": "no mark\n", "a\nname.txt": "two lines\n"}
+    agent.write(".gitattributes", f"*.txt working-tree-encoding={encoding}\n")
+    for name, text in files.items():
+        agent.write(name, text)
+    (agent.path / "link").symlink_to("plain.txt")
+    (agent.path / "a.txt").unlink()
+    kept = take(repo, agent)
+
+    def content(name):
+        return git(repo.common_dir, "cat-file", "blob", f"{kept.tree}:{name}") + "\n"
+
+    assert {name: content(name) for name in files} == files
+    assert content("link") == "plain.txt\n"
+    listed = git(repo.common_dir, "ls-tree", "--name-only", kept.tree)
+    assert "a.txt" not in listed.splitlines()
+
+
+@pytest.mark.parametrize("name", ["../n", "."])
+def test_a_forged_index_of_a_repository_inside_leads_to_nothing_else(repo, agent, tmp_path, name):
+    inner = scaffolded(agent, "n", {"zzzzz"[: len(name)]: "mine\n", "own": "mine\n"})
+    index = inner.path / ".git" / "index"
+    content = index.read_bytes()[:-20].replace(b"zzzzz"[: len(name)], name.encode())
+    index.write_bytes(content + hashlib.sha1(content).digest())
+    take(repo, agent)
+    assert (restored(repo, tmp_path).path / "n" / "own").read_text() == "mine\n"

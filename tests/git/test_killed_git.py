@@ -232,6 +232,19 @@ def test_the_lock_of_a_persons_index_stays(repo, person):
     assert lock.exists()
 
 
+def test_the_locks_go_in_the_repository_on_which_the_killed_git_worked(repo, tmp_path):
+    """A call may name another git dir than that of the folder in which it runs."""
+    inner = Person(tmp_path / "inner")
+    inner.path.mkdir()
+    inner.git("init", "-q")
+    lock = inner.path / ".git" / "refs" / "heads" / "main.lock"
+    lock.write_text(f"{'1' * 40}\n")
+    env = {"GIT_DIR": str(inner.path / ".git")}
+    move = ("update-ref", "refs/heads/main", "1" * 40)
+    killed_git.clear_locks_of(repo.root, move, env=env, stdin=None)
+    assert not lock.exists()
+
+
 @pytest.mark.parametrize(
     ("args", "stdin", "moves"),
     [

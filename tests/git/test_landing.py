@@ -365,6 +365,19 @@ def test_files_in_the_place_of_a_submodule_wait_only_if_it_is_checked_out(
     assert person.git("status", "--porcelain") == ""
 
 
+@pytest.mark.parametrize("files", [{"lib/a.txt": "new\n"}, {}])
+def test_a_file_below_a_folder_that_became_a_link_stays(repo, person, tmp_path, files):
+    """The link leads out of the checkout, to a file with the content that git knows."""
+    person.commit({"lib/a.txt": "old\n"})
+    land(repo, person, files, remove=() if files else ("lib/a.txt",))
+    elsewhere = tmp_path / "elsewhere"
+    (person.path / "lib").rename(elsewhere)
+    (person.path / "lib").symlink_to(elsewhere)
+    delivery = deliver(repo, "main", hold_s=0)
+    assert (delivery.state, (elsewhere / "a.txt").read_text()) == ("waiting", "old\n")
+    assert "lib is in the way" in delivery.reason
+
+
 def test_a_submodule_waits_for_files_that_lie_in_its_place(repo, person, library):
     person.write("lib/mine.txt", "mine\n")
     _land_head(repo, person, _adding(library))

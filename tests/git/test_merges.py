@@ -196,23 +196,26 @@ def test_the_lock_of_a_git_killed_in_its_move_is_removed(repo, begun):
 
 def test_a_result_that_lost_one_side_is_told(repo, person):
     name = "a\nb.txt"
-    person.commit({name: "base\n", "kept.txt": "base\n", "rewritten.txt": "base\n"})
+    names = (name, "kept.txt", "rewritten.txt", "on the base.txt")
+    person.commit(dict.fromkeys(names, "base\n"))
     ours, theirs = split(
         person,
-        {name: "base\nours\n", "kept.txt": "base\nours\n", "rewritten.txt": "base\nours\n"},
-        {name: "base\ntheirs\n", "kept.txt": "base\ntheirs\n", "rewritten.txt": "base\ntheirs\n"},
+        dict.fromkeys(names, "base\nours\n"),
+        dict.fromkeys(names, "base\ntheirs\n"),
     )
     result = person.commit(
         {
             name: "base\nours\n",
             "kept.txt": "base\nours\ntheirs\n",
-            "rewritten.txt": "base\n   theirs\nand more\n",
+            "rewritten.txt": "   theirs\nand more\n",
+            "on the base.txt": "base\n   theirs\nand more\n",
         }
     )
-    paths = (name, "kept.txt", "rewritten.txt", "a.txt", "absent")
+    paths = (*names, "a.txt", "absent")
     assert dropped_sides(repo, ours=ours, theirs=theirs, result=result, paths=paths) == (
         name,
         "rewritten.txt",
+        "on the base.txt",
     )
 
 

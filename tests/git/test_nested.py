@@ -78,6 +78,13 @@ def test_a_repository_of_its_own_is_found_however_it_lies_there(repo, agent, way
     assert found(repo, agent) == ("my app",)
 
 
+@pytest.mark.parametrize("kind", ["own"])
+def test_a_repository_inside_is_one_change_also_when_the_agent_staged_it(repo, agent):
+    scaffolded(agent)
+    agent.git("add", "-A")
+    assert state_of(repo, agent.path).changed == ("my app/",)
+
+
 @pytest.mark.parametrize(
     "url", ["https://example.org/app.git", "git@example.org:app.git", "../app.git", "/srv/app.git"]
 )

@@ -9,12 +9,14 @@ from crew.git import spawn_git
 from crew.git.checkpoints.checkpoints import take_checkpoint
 from crew.git.refs import is_swapped
 from crew.git.repository import commit_of
+from crew.git.task_repository import long_paths
 from crew.git.task_repository.plain_objects import (
     NotPlain,
     plain_commit,
     plain_entries,
     take_in_plain,
 )
+from crew.git.task_repository.take_in import NotTakenIn
 from crew.git.worktrees.worktrees import ensure_worktree, follow
 from git.conftest import agents_git_dir
 from git.people import Person
@@ -131,6 +133,44 @@ def test_an_object_in_the_place_of_another_kind_is_left_to_git(repo, agent):
         assert not taken(repo, agent, _commit_of(agent, *lines, wrong))
 
 
+def _nested(agent, tree, names):
+    for name in reversed(names):
+        tree = agent.git("mktree", input=f"040000 tree {tree}\t{name}\n")
+    return tree
+
+
+def test_a_path_too_long_for_a_checkout_is_refused_also_through_a_tree_in_two_places(repo, agent):
+    blob = agent.git("hash-object", "-w", "--stdin", input="x\n")
+    leaf = agent.git("mktree", input=f"100644 blob {blob}\t{'n' * 250}\n")
+    deep = _nested(agent, leaf, ["d" * 250] * 3)
+    longer = _nested(agent, deep, ["e" * 250])
+    tree = agent.git("mktree", input=f"040000 tree {deep}\ta\n040000 tree {longer}\tb\n")
+    head = agent.git("commit-tree", tree, "-p", "HEAD", "-m", "long")
+    assert not taken(repo, agent, head)
+    agent.git("reset", "-q", "--soft", head)
+    with pytest.raises(NotTakenIn, match="too long for a checkout"):
+        follow(repo, agent.path)
+    assert commit_of(repo, "crew-7") == commit_of(repo, "main")
+
+
+def test_a_path_that_landed_already_is_in_the_way_of_no_task(repo, agent, monkeypatch):
+    monkeypatch.setattr(long_paths, "LONGEST_PATH", 3)
+    head = agent.commit({"é": "named so that git checks it\n"})
+    follow(repo, agent.path)
+    assert commit_of(repo, "crew-7") == head
+
+
+def test_a_small_commit_that_stands_for_any_number_of_files_is_refused(repo, agent, monkeypatch):
+    monkeypatch.setattr(long_paths, "MOST_LISTED", 100_000)
+    blob = agent.git("hash-object", "-w", "--stdin", input="x\n")
+    tree = agent.git("mktree", input=f"100644 blob {blob}\tfile\n")
+    for _ in range(9):
+        tree = agent.git("mktree", input="".join(f"040000 tree {tree}\t{n}\n" for n in range(10)))
+    agent.git("reset", "-q", "--soft", agent.git("commit-tree", tree, "-p", "HEAD", "-m", "many"))
+    with pytest.raises(NotTakenIn, match="more files than a checkout can hold"):
+        follow(repo, agent.path)
+
+
 def test_long_attributes_are_left_to_git_also_under_a_second_name(repo, agent):
     blob = _object(agent, "blob", b"x" * 3000)
     tree = _object(agent, "tree", b"100644 .gitattributes\0" + bytes.fromhex(blob))
@@ -176,6 +216,20 @@ def test_a_name_that_some_system_reads_as_another_is_not(name, mode):
 def test_a_tree_in_another_form_is_not_plain(tree):
     with pytest.raises(NotPlain):
         plain_entries(tree)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (b"100644 a\0", b"100644 a.txt\0"),
+        (b"100644 a.txt\0", b"40000 a\0"),
+        (b"40000 a\0", b"100644 aA\0"),
+    ],
+)
+def test_a_folder_is_in_its_place_as_if_its_name_ended_in_a_slash(first, second):
+    assert len(plain_entries(first + ID + second + ID)) == 2
+    with pytest.raises(NotPlain):
+        plain_entries(second + ID + first + ID)
 
 
 PERSON = b"A B <a@b> 1 +0000\n"

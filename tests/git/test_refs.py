@@ -5,6 +5,7 @@ import pytest
 from crew.git import spawn_git
 from crew.git.refs import Moved, _is_unlinked, advance, delete_ref, delete_refs, is_swapped
 from crew.git.repository import ref_tip
+from refusals import raises_code
 
 MARK = "refs/crew/branches/crew-7"
 
@@ -37,7 +38,7 @@ def test_a_packed_ref_is_deleted_too(repo, person, head):
 def test_a_ref_that_moved_stays(repo, person, head):
     other = person.commit({"a.txt": "2\n"}, "second")
     person.git("update-ref", MARK, other)
-    with pytest.raises(Moved):
+    with raises_code(Moved, "moved"):
         delete_ref(repo, MARK, expected=head)
     assert ref_tip(repo, MARK) == other
 

@@ -306,6 +306,14 @@ def test_refs_and_staged_files_outlive_a_damaged_head(repo, agent, git_dir, dama
     assert kept_after_removal(repo, agent, lost)
 
 
+def test_a_repository_that_lost_its_objects_too_is_written_again(repo, agent, git_dir):
+    (git_dir / "HEAD").write_text("nonsense\n")
+    shutil.rmtree(git_dir / "objects")
+    heal(repo, agent.path)
+    head = agent.commit({"x.txt": "x\n"})
+    assert state_of(repo, agent.path).head == head == commit_of(repo, "crew-7")
+
+
 # The person's settings, hooks, tags and branches
 
 

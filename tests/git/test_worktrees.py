@@ -137,6 +137,14 @@ def test_a_worktree_whose_files_the_agent_deleted_is_left_empty(repo, tree, make
     assert sorted(state_of(repo, tree).changed) == ["a.txt", "b.txt", "sub/c.txt"]
 
 
+def test_a_worktree_on_no_branch_is_at_the_commit_of_its_head(repo, tree, make):
+    make(repo, tree)
+    agent = Person(tree)
+    agent.git("switch", "-q", "--detach")
+    commit = agent.commit({"a.txt": "mine\n"})
+    assert make(repo, tree) == commit
+
+
 def test_an_existing_branch_is_used_again(repo, tree, person, make):
     person.git("branch", "crew-7", "main")
     person.commit({"x": "x"})

@@ -252,3 +252,10 @@ def test_a_fact_recorded_while_we_are_about_to_rebuild_keeps_its_row(connect):
     assert left == []
     assert differences(db) == []
     assert load_world(db).tasks == {"1": TASK}
+
+
+def test_a_name_that_is_no_text_is_stored_and_read_as_it_is(db):
+    world = record(db, World(), [born(Task(id="1", title="a\udcffb ü"), "seen", at=1.0)])
+    assert load_world(db) == world
+    assert load_world(db).tasks["1"].title == "a\udcffb ü"
+    assert differences(db) == []

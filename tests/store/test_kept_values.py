@@ -2,6 +2,7 @@
 
 import pytest
 
+from crew.domain.kernel.errors import TryLater
 from crew.store.kept_values import (
     all_doing,
     find_index,
@@ -43,6 +44,15 @@ def test_each_source_has_an_index_of_its_own(db):
     keep_index(db, "files", {"2": {"title": "ü"}})
     assert find_index(db, "files") == {"2": {"title": "ü"}}
     assert find_index(db, "tk") == []
+
+
+def test_an_index_is_not_worth_waiting_for_and_later_writes_wait_again(connect):
+    holding, db = connect(), connect(wait_s=3600.0)
+    holding.execute("BEGIN IMMEDIATE")
+    with pytest.raises(TryLater):
+        keep_index(db, "files", [])
+    holding.execute("ROLLBACK")
+    assert db.execute("PRAGMA busy_timeout").fetchone() == (3_600_000,)
 
 
 @pytest.mark.parametrize("damage", [b"\xff[1]", b'{"1": ['])

@@ -89,8 +89,10 @@ def played(talk: Callable[[Scene], Awaitable[object]], **rules) -> Scene:
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         with tempfile.TemporaryDirectory(dir="/tmp") as folder:
             scene = Scene(server.sockets[0].getsockname()[1], Path(folder) / "proxy")
-            async with scene.proxy(**rules).serving(listen_at(scene.path, backlog=8)):
+            async with scene.proxy(**rules).serving(listen_at(scene.path)):
                 await asyncio.wait_for(talk(scene), LIMIT_S)
+            left = {str(task.get_coro()) for task in asyncio.all_tasks()}
+            assert not [one for one in left if "HostProxy" in one]
             for reader, writer in scene.held:
                 assert await asyncio.wait_for(reader.read(), LIMIT_S) == b""
                 writer.close()
@@ -233,6 +235,16 @@ def test_a_refusal_is_read_by_a_program_that_still_sends():
         writer.write_eof()
         assert b" 403 " in await reader.readline()
         writer.close()
+
+    played(talk)
+
+
+def test_a_refusal_is_complete_for_a_program_that_reads_to_the_end(monkeypatch):
+    monkeypatch.setattr(proxy_server, "LISTEN_ON_S", 10 * LIMIT_S)
+
+    async def talk(scene: Scene) -> None:
+        answer = await scene.ask("CONNECT evil.test:80 HTTP/1.1\n\n")
+        assert answer.startswith(b"HTTP/1.1 403 ")
 
     played(talk)
 

@@ -12,7 +12,6 @@ from itertools import dropwhile, takewhile
 from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
-from crew.git.task_repository.agent_refs import read_bytes
 from crew.system.foreign_files import read_foreign
 
 MOST_READ = 100
@@ -133,10 +132,10 @@ def has_tree(common_dir: Path, commit: str) -> bool:
 def _read(common_dir: Path, commit: str) -> CommitFile:
     """Raises instead of a None, which the cache would keep: a missing commit may come."""
     try:
-        raw = read_bytes(f"{common_dir}/objects/{commit[:2]}/{commit[2:]}", most=_MOST_BYTES)
+        file = f"{common_dir}/objects/{commit[:2]}/{commit[2:]}"
         unpacked = zlib.decompressobj()
-        text = unpacked.decompress(raw or b"", _MOST_BYTES)
-    except (ValueError, zlib.error) as problem:
+        text = unpacked.decompress(read_foreign(file, max_bytes=_MOST_BYTES), _MOST_BYTES)
+    except (OSError, ValueError, zlib.error) as problem:
         raise _Unreadable from problem
     headers, _, message = text.partition(b"\n\n")
     found = _HEADERS.match(headers)

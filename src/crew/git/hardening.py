@@ -203,9 +203,10 @@ def common_dir_of(git_dir: Path) -> Path:
 def _pointer(file: Path | str) -> str | None:
     """The text of a small file that names a folder. An agent may have put a pipe there."""
     try:
-        return os.fsdecode(read_foreign(file, max_bytes=_LONGEST_POINTER))
+        text = os.fsdecode(read_foreign(file, max_bytes=_LONGEST_POINTER))
     except (OSError, NotBelieved):
         return None
+    return None if "\0" in text else text
 
 
 def _files_named(origin: Path, key: str, value: str) -> Iterator[Path]:

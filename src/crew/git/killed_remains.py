@@ -13,8 +13,8 @@ from crew.git.repository import Repository, ref_tip, refs_like
 from crew.git.task_repository.agent_refs import remove
 from crew.git.task_repository.store_objects import UNCHECKED
 from crew.git.worktrees import worktree_admin
-from crew.git.worktrees.folder_removal import delete_gone
 from crew.system.crash_points import effect
+from crew.system.deep_folders import delete_folder
 from crew.system.file_locks import held
 
 OLD_S = 3600.0
@@ -71,7 +71,7 @@ def sweep_half_made(repo: Repository, worktrees: Path) -> None:
 @effect("git.sweep")
 def _delete(found: Iterable[Path]) -> None:
     for one in found:
-        delete_gone(one) if one.is_dir() else remove(one)
+        delete_folder(one) if one.is_dir() else remove(one)
 
 
 def _gone(common_dir: Path) -> Iterator[Path]:

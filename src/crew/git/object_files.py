@@ -32,7 +32,9 @@ def read_object(objects: Path, object_id: str) -> ObjectFile | None:
     """The object, if its file is sound: the content has exactly this id."""
     import hashlib  # noqa: PLC0415 - slow to load
 
-    raw = read_bytes(_file_of(objects, object_id), most=LARGEST) or b""
+    raw = read_bytes(_file_of(objects, object_id), most=LARGEST)
+    if raw is None:
+        return None
     unpacked = zlib.decompressobj()
     try:
         text = unpacked.decompress(raw, LARGEST)

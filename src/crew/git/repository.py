@@ -63,13 +63,14 @@ def ref_tip(repo: Repository, ref: str) -> str | None:
     """
     try:
         content = read_foreign(f"{repo.common_dir}/{ref}", max_bytes=_LONGEST_REF).decode().strip()
+        if is_object_id(content):
+            return content
     except (FileNotFoundError, NotADirectoryError):
         if not may_be_packed(repo, ref):
             return None
-        content = ""
-    except (OSError, ValueError):  # git knows more forms
-        content = ""
-    return content if is_object_id(content) else commit_of(repo, ref)
+    except (OSError, ValueError):
+        pass  # git knows more forms
+    return commit_of(repo, ref)
 
 
 def may_be_packed(repo: Repository, ref: str) -> bool:

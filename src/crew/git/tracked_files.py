@@ -45,7 +45,7 @@ def _is_in_the_index(root: Path, path: str) -> bool:
 def _is_in_a_commit(root: Path, path: str) -> bool:
     from crew.git.git_command import ask, git  # noqa: PLC0415 - see above
 
-    refs = git(root, "for-each-ref", "--format=%(refname)", landed_ref("").rstrip("/")).split()
+    refs = git(root, "for-each-ref", "--format=%(refname)", landed_ref("")).split()
     names = (f"{ref}:{path}" for ref in ("HEAD", *refs))
     return any(ask(root, "cat-file", "-e", name).code == 0 for name in names)
 

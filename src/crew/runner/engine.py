@@ -52,6 +52,7 @@ from crew.runner.doers.channel_doers import CHANNEL_DOERS
 from crew.runner.doers.context import Context, Doer
 from crew.runner.doers.merge_doers import MERGE_DOERS
 from crew.runner.doers.run_doers import RUN_DOERS
+from crew.runner.doers.unforeseen import contained
 from crew.runner.outside.outside import Outside
 from crew.store.database import StoreFailed
 from crew.system.full_disk import is_disk_full
@@ -67,7 +68,7 @@ _OF_TASK = (Kill, RemoveWorktree)
 _OF_QUEUE = (MergeQueueCommand, TestCandidate, Deliver)
 """Commands about one merge queue: if one fails, the queue reports it and is tried again."""
 
-DOERS: dict[type[Command], Doer] = {**RUN_DOERS, **MERGE_DOERS, **CHANNEL_DOERS}
+DOERS: dict[type[Command], Doer] = contained({**RUN_DOERS, **MERGE_DOERS, **CHANNEL_DOERS})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -295,7 +296,7 @@ class Engine:
         try:
             self.record([*facts, *self._following(apply_all(self.world, facts))])
             self._settled = self.world
-        except (CrewError, RuntimeError) as error:
+        except Exception as error:  # noqa: BLE001 - facts that are lost must end the runner
             self.fail(error)
             return
         if isinstance(command, (Prepare, Land)):

@@ -195,6 +195,17 @@ def without_sync(db: Database) -> Iterator[None]:
 
 
 @contextmanager
+def without_waiting(db: Database) -> Iterator[None]:
+    """Fail at once where another program has the lock, for what can be left out."""
+    (wait_ms,) = db.execute("PRAGMA busy_timeout").fetchone()
+    db.execute("PRAGMA busy_timeout=0")
+    try:
+        yield
+    finally:
+        db.execute(f"PRAGMA busy_timeout={wait_ms}")
+
+
+@contextmanager
 def one_moment(db: Database) -> Iterator[None]:
     """Read a consistent snapshot while other processes write."""
     db.execute("BEGIN")

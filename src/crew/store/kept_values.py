@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from crew.store.database import Database, translated, without_sync
+from crew.store.database import Database, translated, without_sync, without_waiting
 from crew.system.crash_points import effect
 
 PAUSED = "paused"
@@ -76,9 +76,9 @@ def running_gates(doing: Mapping[str, str]) -> list[RunningGate]:
 
 @effect("store.index")
 def keep_index(db: Database, source: str, index: Any) -> None:
-    """The task index of a source, as plain values."""
+    """The task index of a source, as plain values. It only saves time, so it waits for no lock."""
     text = json.dumps(index, ensure_ascii=False, separators=(",", ":"))
-    with translated(), without_sync(db):
+    with translated(), without_sync(db), without_waiting(db):
         db.execute(
             "INSERT OR REPLACE INTO task_index (source, value) VALUES (?, ?)", (source, text)
         )

@@ -6,6 +6,7 @@ file in its place. None of these may hang crew, or lead it out of the folder.
 
 import os
 import stat
+import time
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,6 +20,16 @@ _KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFLNK: "a link",
 }
+_READ_ONLY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+_SMALL = 4096
+_MOST_REMEMBERED = 4096
+_TICK_NS = 100_000_000  # the kernel's clock of files, with room
+_LONGEST_TICK_NS = 3_000_000_000  # some file systems count in seconds, or in two
+
+_Stamp = tuple[int, ...]
+_remembered: dict[str, tuple[_Stamp, bytes]] = {}
+"""The small files that crew reads around every step, most of which never change."""
 
 
 class NotBelieved(ValueError):
@@ -28,9 +39,41 @@ class NotBelieved(ValueError):
 def read_foreign(path: Path | str, *, max_bytes: int, is_own: bool = False) -> bytes:
     """The content of a regular file of at most this size; `NotBelieved` if it is not one.
 
-    With `is_own`, only a file of this user (or root) counts. `OSError` as from any read.
+    With `is_own`, only a file of this user (or root) counts. `OSError` as from any read. A small
+    file is read again only if its numbers changed.
     """
-    return read_with_stamp(path, max_bytes=max_bytes, is_own=is_own)[0]
+    name = os.fspath(path)
+    stamp, content = _remembered.get(name, ((), b""))
+    if stamp and len(content) <= max_bytes:
+        found = os.lstat(name)
+        if stamp == _stamp(found) and not (is_own and _is_strangers(found)):
+            return content
+    content, found = read_with_stamp(name, max_bytes=max_bytes, is_own=is_own)
+    _remember(name, found, content)
+    return content
+
+
+def _remember(name: str, found: os.stat_result, content: bytes) -> None:
+    """Keep the content, unless the file is so young that a later change may not show."""
+    age_ns = time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns)
+    is_fine = found.st_ctime_ns % 1_000_000_000
+    if len(content) > _SMALL or age_ns <= (_TICK_NS if is_fine else _LONGEST_TICK_NS):
+        return
+    if len(_remembered) >= _MOST_REMEMBERED:
+        _remembered.clear()
+    _remembered[name] = (_stamp(found), content)
+
+
+def _stamp(found: os.stat_result) -> _Stamp:
+    """Changes whenever the file does. The ctime cannot be set back."""
+    return (
+        *(found.st_dev, found.st_ino, found.st_mode, found.st_size),
+        *(found.st_mtime_ns, found.st_ctime_ns),
+    )
+
+
+def _is_strangers(found: os.stat_result) -> bool:
+    return found.st_uid not in (os.geteuid(), 0)
 
 
 def read_with_stamp(
@@ -39,7 +82,7 @@ def read_with_stamp(
     """The same with the numbers of the file. Crew reads dozens of small files for every step."""
     handle, found = _opened(path)
     try:
-        if is_own and found.st_uid not in (os.geteuid(), 0):
+        if is_own and _is_strangers(found):
             raise NotBelieved("belongs to another user")
         if found.st_size > max_bytes:
             raise _too_large(max_bytes)
@@ -64,11 +107,15 @@ def open_foreign(path: Path) -> BinaryIO:
 
 
 def _opened(path: Path | str) -> tuple[int, os.stat_result]:
-    if refused := _kind_of_other(os.lstat(path)):
-        raise NotBelieved(f"is {refused}")
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    """Open it without waiting for a pipe. What it is can only be trusted once it is open."""
+    try:
+        handle = os.open(path, _READ_ONLY)
+    except OSError as error:
+        if refused := _kind_of_other(os.lstat(path)):
+            raise NotBelieved(f"is {refused}") from error
+        raise
     found = os.fstat(handle)
-    if refused := _kind_of_other(found):  # it changed since
+    if refused := _kind_of_other(found):
         os.close(handle)
         raise NotBelieved(f"is {refused}")
     return handle, found

@@ -13,8 +13,16 @@ LONGEST_NOTES = 16_000
 
 _LONGEST_HEADLINE = 300
 _CONTROLS = (*range(0x20), *range(0x7F, 0xA0))
-_IN_QUOTES = {code: None for code in _CONTROLS if code != ord("\t")}
-_IN_HEADLINES = dict.fromkeys(_CONTROLS, " ")
+_BYTES = {
+    **dict.fromkeys(range(0xD800, 0xE000), "\ufffd"),
+    **{0xDC00 + byte: f"\\x{byte:02x}" for byte in range(0x80, 0x100)},
+}
+"""How the bytes in a file's name are spelled that are no text: Python has surrogates for them."""
+_IN_QUOTES: dict[int, str | None] = {
+    **{code: None for code in _CONTROLS if code != ord("\t")},
+    **_BYTES,
+}
+_IN_HEADLINES = dict.fromkeys(_CONTROLS, " ") | _BYTES
 
 
 def quoted(text: str, *, most: int | None = None) -> str:

@@ -71,7 +71,7 @@ def _files(worktree: Path, path: str, nested: list[str]) -> Iterator[tuple[str, 
 
     Repositories are added to `nested` and not entered.
     """
-    folders, seen = [path.rstrip("/")], 0
+    folders, seen = [path.removesuffix("/")], 0
     if not path.endswith("/"):
         yield from file_size(worktree, path)
         return

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
 from crew.git.checkpoints.nested_repositories import Nested
-from crew.git.git_command import ask, failure, git
+from crew.git.git_command import git
 from crew.git.repository import Repository, is_object_id
 from crew.git.task_repository.store_objects import reading
 from crew.git.task_repository.take_in import NotTakenIn, take_from
@@ -114,24 +114,13 @@ def _is_large(objects: Path) -> bool:
     return False
 
 
-def _with_objects(repo: Repository, objects: Path) -> Mapping[str, str]:
-    quoted = str(objects.absolute()).replace("\\", "\\\\").replace('"', '\\"')
-    return {"GIT_DIR": str(repo.common_dir), "GIT_ALTERNATE_OBJECT_DIRECTORIES": f'"{quoted}"'}
-
-
 @effect("git.copy_history")
-def _copy(repo: Repository, listed: bytes, *, into: Path, objects: Path) -> bool:
-    """Write the listed objects as one pack. The same list gives the same name."""
-    packs = into / "objects" / "pack"
-    packs.mkdir(parents=True, exist_ok=True)
-    answer = ask(
-        repo.common_dir,
-        *("pack-objects", "-q", str(packs / "pack")),
-        stdin=listed,
-        env=_with_objects(repo, objects),
-        timeout_s=COPY_TIMEOUT_S,
-    )
-    return answer.code == 0
+def _copy(repo: Repository, commits: Iterable[str], *, into: Path) -> None:
+    """Write the commits, and all they need, as one pack. The same commits give the same name."""
+    pack = into / "objects" / "pack" / "pack"
+    stdin = "".join(f"{commit}\n" for commit in commits).encode()
+    args = ("pack-objects", "-q", "--revs", "--non-empty", str(pack))
+    git(repo.common_dir, *args, stdin=stdin, timeout_s=COPY_TIMEOUT_S)
 
 
 @effect("git.make_nested")
@@ -142,12 +131,7 @@ def _make(repo: Repository, history: History, folder: Path) -> None:
     env = environment_for(making, folder)
     kind = git(repo.common_dir, "rev-parse", "--show-object-format")
     git(folder, "init", "-q", "--bare", "--template=", f"--object-format={kind}", str(making))
-    args = ("rev-list", "--objects", *history.commits)
-    if history.commits:
-        listed = ask(repo.common_dir, *args, timeout_s=COPY_TIMEOUT_S)
-        if listed.code != 0:
-            raise failure(args, listed)
-        _copy(repo, listed.out, into=making, objects=repo.common_dir / "objects")
+    _copy(repo, history.commits, into=making)
     _point_refs(history, folder, env)
     git(folder, "config", "--file", str(making / "config"), "core.bare", "false")
     making.rename(folder / ".git")

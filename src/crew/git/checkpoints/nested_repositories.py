@@ -61,7 +61,7 @@ def strays(
     Links that landed earlier do not count, nor do clones in ignored folders, which belong to the
     tools that made them.
     """
-    untracked = [path.rstrip("/") for path in state.changed if path.endswith("/")]
+    untracked = [path.removesuffix("/") for path in state.changed if path.endswith("/")]
     found = [path for path in untracked if own_git_dir(worktree / path) and not is_cache(path)]
     found += [path for path in state.overlaid if own_git_dir(worktree / path)]
     found += [
@@ -116,7 +116,7 @@ def found_in(around: Surroundings, state: WorktreeState | GitAnswer) -> list[Nes
     if isinstance(state, GitAnswer):
         return list(_walk_repositories(around))
     changed = set(state.changed)
-    untracked = (path.rstrip("/") for path in state.changed if path.endswith("/"))
+    untracked = (path.removesuffix("/") for path in state.changed if path.endswith("/"))
     found = [one for path in untracked if _holds_git_dir((one := nested_at(around, path)).folder)]
     for path in state.links:
         one = nested_at(around, path)
@@ -166,13 +166,19 @@ def _names(nested: Nested) -> Iterable[str]:
     if nested.git_dir is not None:
         listed = nested.ask(*_LISTED, "--cached")
         if listed.code == 0:
-            return [name.rstrip("/") for name in _split(listed)]
+            names = (name.removesuffix("/") for name in _split(listed))
+            return [name for name in names if _is_below(name)]
     return [
         str((Path(top) / name).relative_to(nested.folder))
         for top, folders, names in os.walk(nested.folder)
         for name in (*names, *(one for one in folders if (Path(top) / one).is_symlink()))
         if ".git" not in Path(top).relative_to(nested.folder).parts and name != ".git"
     ]
+
+
+def _is_below(name: str) -> bool:
+    """Whether a name of a nested index stays in its folder. Git itself does not check that."""
+    return not {"", ".", ".."} & set(name.split("/"))
 
 
 def _split(answer: GitAnswer) -> list[str]:

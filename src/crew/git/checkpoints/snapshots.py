@@ -4,7 +4,8 @@ Neither the files nor the index of the worktree change.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import stat
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
@@ -21,6 +22,7 @@ from crew.git.checkpoints.nested_repositories import (
     nested_at,
     with_inner,
 )
+from crew.git.delivery.uncommitted_edits import quoted_name
 from crew.git.git_command import GitAnswer, ask, failure, git
 from crew.git.repository import Repository
 from crew.git.task_repository.crew_index import settle_index
@@ -204,5 +206,39 @@ def _add_all(place: SnapshotPlace, besides: Iterable[str], env: Mapping[str, str
     # An unreadable file must not prevent the others from being kept.
     args = ("add", "--all", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul")
     added = ask(place.path, *args, env=env, stdin=os.fsencode(pathspecs), timeout_s=LONG_S)
-    if added.code not in {0, 1}:
+    if added.code not in {0, 1} and not _add_as_they_are(place, frozenset(besides), env):
         raise failure(args, added)
+
+
+def _add_as_they_are(place: SnapshotPlace, besides: Container[str], env: Mapping[str, str]) -> bool:
+    """Add the changed files byte for byte: an attribute may ask for a conversion that fails."""
+    args = ("ls-files", "-z", "--modified", "--others", "--exclude-standard")
+    listed = ask(place.path, *args, env=env)
+    found = os.fsdecode(listed.out).split("\0")
+    names = [name for name in dict.fromkeys(found) if name and name not in besides]
+    files = [name for name in names if _is_plain_file(place.path / name)]
+    stdin = b"".join(quoted_name(name) + b"\n" for name in files)
+    hashed = ask(
+        place.path,
+        *("hash-object", "-w", "--no-filters", "--stdin-paths"),
+        stdin=stdin,
+        env=env,
+        timeout_s=LONG_S,
+    )
+    if listed.code != 0 or hashed.code != 0:
+        return False
+    entries = zip(files, hashed.out.decode().split(), strict=True)
+    lines = (f"{_mode(place.path / name)} {blob}\t{name}\0" for name, blob in entries)
+    git(
+        place.path, "update-index", "-z", "--index-info", stdin=os.fsencode("".join(lines)), env=env
+    )
+    _update(place, ("--add", "--remove"), (name for name in names if name not in files), env)
+    return True
+
+
+def _is_plain_file(file: Path) -> bool:
+    return file.is_file() and not file.is_symlink()
+
+
+def _mode(file: Path) -> str:
+    return "100755" if file.stat().st_mode & stat.S_IXUSR else "100644"

@@ -43,7 +43,7 @@ def integration_tip(repo: Repository, target: str) -> str:
 def landed_tips(repo: Repository) -> dict[str, str]:
     """Every target that has landed work, with the tip of its integration ref."""
     start = landed_ref("")
-    tips = refs_like(repo, start.rstrip("/"))
+    tips = refs_like(repo, start)
     return {ref.removeprefix(start): tip for ref, tip in tips.items() if _has(repo, tip)}
 
 

@@ -130,6 +130,7 @@ def _checked_signature(
     if change.old_mode is None:
         _refuse_occupied(checkout, change, by_path)
         return None
+    _refuse_replaced_folders(checkout, change, by_path)
     try:
         signature = signature_of(file)
     except OSError:
@@ -152,6 +153,13 @@ def _refuse_occupied(
             raise wait_for(checkout, f"the untracked file {stray} is in the way")
     elif os.path.lexists(file):
         raise wait_for(checkout, f"the untracked file {change.path} is in the way")
+    _refuse_replaced_folders(checkout, change, by_path)
+
+
+def _refuse_replaced_folders(
+    checkout: Checkout, change: FileChange, by_path: dict[str, FileChange]
+) -> None:
+    """Refuse if a link or a file is where a folder of this path belongs: it could lead outside."""
     for parent in Path(change.path).parents[:-1]:
         above = checkout.path / parent
         is_other = above.is_symlink() or (above.exists() and not above.is_dir())
@@ -178,7 +186,7 @@ def _refuse_edited(checkout: Checkout, changes: Sequence[FileChange]) -> None:
 
 def _blob_ids(checkout: Checkout, changes: Sequence[FileChange]) -> list[str]:
     files = [change for change in changes if change.old_mode != SYMLINK]
-    stdin = b"".join(_quoted(change.path) + b"\n" for change in files)
+    stdin = b"".join(quoted_name(change.path) + b"\n" for change in files)
     answer = ask(checkout.path, "hash-object", "--stdin-paths", stdin=stdin, env=checkout.env)
     if answer.code != 0:
         raise wait_for(checkout, "a file is being changed by another process")
@@ -199,6 +207,6 @@ def _link_id(link: Path, like: str) -> str:
     ).hexdigest()
 
 
-def _quoted(path: str) -> bytes:
+def quoted_name(path: str) -> bytes:
     """Quote a name for git, so that a line end in it does not split it."""
     return b'"' + b"".join(b"\\%03o" % byte for byte in os.fsencode(path)) + b'"'

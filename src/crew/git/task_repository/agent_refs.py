@@ -138,9 +138,9 @@ def is_folder(path: Path | str) -> bool:
 def remove(path: Path) -> None:
     """Remove a file, a link or a folder, if it exists."""
     if is_folder(path):
-        import shutil  # noqa: PLC0415 - slow to load, and `ps` reads refs too
+        from crew.system.deep_folders import delete_folder  # noqa: PLC0415 - `ps` reads refs too
 
-        shutil.rmtree(path, ignore_errors=True)
+        delete_folder(path)
     else:
         path.unlink(missing_ok=True)
 

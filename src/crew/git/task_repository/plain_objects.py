@@ -16,6 +16,7 @@ from crew.domain.kernel.frozen import frozen
 from crew.git.commit_files import read_commit
 from crew.git.object_files import ObjectFile, read_object, store_objects
 from crew.git.repository import Repository
+from crew.git.task_repository.long_paths import is_too_long
 
 MOST_OBJECTS = 60
 """For more objects git is faster, even with its start (`python -m bench imports`)."""
@@ -133,7 +134,7 @@ class _Search:
             one = parents[0]
         before = self._tree_of(known)
         for one, tree, found in reversed(line):
-            self._add_tree(tree, before, depth=0)
+            self._add_tree(tree, before)
             self._found[one] = found
             before = tree
         return self._found
@@ -144,11 +145,15 @@ class _Search:
             raise NotPlain
         return found.tree
 
-    def _add_tree(self, tree: str, before: str | None, *, depth: int) -> None:
-        """Add a tree and its parts. Most are those of the tree that was in its place before."""
-        if tree == before or self._has(tree, b"tree"):
+    def _add_tree(self, tree: str, before: str | None, *, above: tuple[bytes, ...] = ()) -> None:
+        """Add a tree and its parts. Most are those of the tree that was in its place before.
+
+        `above` are the names of the folders that lead there. A tree in a second place is left to
+        git: its paths may be too long there.
+        """
+        if tree == before:
             return
-        if depth > _DEEPEST:
+        if self._has(tree, b"tree") or len(above) > _DEEPEST:
             raise NotPlain
         found = self._read(tree, b"tree")
         former = self._entries_of(before) if before else {}
@@ -156,9 +161,12 @@ class _Search:
             old = former.get(entry.name)
             if entry == old:
                 continue
+            path = (*above, entry.name)
+            if is_too_long(b"/".join(path)):
+                raise NotPlain
             if entry.mode == _FOLDER:
                 place = old.object_id if old is not None and old.mode == _FOLDER else None
-                self._add_tree(entry.object_id, place, depth=depth + 1)
+                self._add_tree(entry.object_id, place, above=path)
             else:
                 self._add_blob(entry)
         self._found[tree] = found

@@ -24,6 +24,7 @@ from crew.git.task_repository.agent_refs import (
 )
 from crew.git.task_repository.branch_holders import checked_out, worktree_with
 from crew.git.task_repository.lay_repository import alternates
+from crew.git.task_repository.long_paths import unfit_for_checkout
 from crew.git.task_repository.plain_objects import take_in_plain
 from crew.git.task_repository.special_files import special_files
 from crew.git.task_repository.store_objects import LONG_S, reading, store_pack
@@ -113,6 +114,10 @@ def _take_in_checked(repo: Repository, crew_git: Path, commit: str, known: tuple
         take_in(
             repo, crew_git, (commit,), without=known, is_all=True
         )  # a landed ref may be damaged
+    if commit_of(repo, commit) is None:
+        return  # the branch cannot be moved there
+    if unfit := unfit_for_checkout(repo, commit, since=next(iter((*known, *landed)), None)):
+        raise NotTakenIn(f"the commits of the task cannot land: {unfit}", hint=_HINT)
 
 
 def take_in(

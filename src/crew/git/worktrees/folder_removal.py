@@ -1,15 +1,14 @@
 """Removes the folder of a worktree: first out of its place, then file by file."""
 
-import os
 import shutil
 import uuid
-from contextlib import suppress
 from pathlib import Path
 
 from crew.git.repository import Repository
 from crew.git.task_repository.agent_refs import remove
 from crew.git.worktrees import worktree_admin
 from crew.system.crash_points import effect
+from crew.system.deep_folders import delete_folder
 from crew.system.file_locks import held
 
 REPLACED = "replaced-"
@@ -28,22 +27,7 @@ def delete_set_aside(path: Path) -> None:
     if path.parent.is_dir():
         for entry in list(path.parent.iterdir()):
             if entry.name.startswith(f".{path.name}.crew-gone-"):
-                delete_gone(entry)
-
-
-def delete_gone(folder: Path) -> None:
-    """Delete a folder as far as possible, also one whose content may not be deleted."""
-    _make_deletable(folder)
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def _make_deletable(folder: Path) -> None:
-    """Allow the owner to delete what is in the folders below, which code may have forbidden."""
-    for top, folders, _ in os.walk(folder):
-        for name in folders:
-            with suppress(OSError):
-                if not (inner := Path(top, name)).is_symlink():
-                    inner.chmod(0o700)
+                delete_folder(entry)
 
 
 @effect("git.delete_empty")

@@ -50,8 +50,8 @@ class Surroundings:
     store: Path
 
     def holds(self, path: Path) -> bool:
-        real = path.resolve()
-        return any(real.is_relative_to(place.resolve()) for place in (self.root, self.home))
+        real = _real(path)
+        return any(real.is_relative_to(_real(place)) for place in (self.root, self.home))
 
     def is_known(self, objects: Path) -> bool:
         """Whether git may read these objects: plain files here, and no list of other folders."""
@@ -61,12 +61,14 @@ class Surroundings:
         if not os.path.lexists(others):
             return True
         named = (read_text(others, most=_LARGEST) or "?").splitlines()
-        return all(self._is_allowed(Path(os.path.normpath(objects / one))) for one in named)
+        return not any("\0" in one for one in named) and all(
+            self._is_allowed(Path(os.path.normpath(objects / one))) for one in named
+        )
 
     def _is_allowed(self, objects: Path) -> bool:
-        if objects.resolve() == self.store.resolve():
+        if _real(objects) == _real(self.store):
             return True
-        is_home = objects.resolve() == (self.home / "objects").resolve()
+        is_home = _real(objects) == _real(self.home / "objects")
         return is_home and self.is_known(objects)
 
 
@@ -124,6 +126,11 @@ def without_dirty_links(worktree: Path) -> dict[str, str]:
     env = {f"GIT_CONFIG_KEY_{number}": key for number, key in keys.items()}
     env |= {f"GIT_CONFIG_VALUE_{number}": "dirty" for number in keys}
     return {**env, "GIT_CONFIG_COUNT": str(first + len(keys))}
+
+
+def _real(path: Path) -> Path:
+    """Where the links of a path lead; those of a loop stay, with which `resolve` fails."""
+    return Path(os.path.realpath(path))
 
 
 def objects_of(git_dir: Path) -> Path:

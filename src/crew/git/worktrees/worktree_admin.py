@@ -23,6 +23,7 @@ from crew.git.repository import Repository
 from crew.git.task_repository.agent_refs import agent_git_of, read_bytes
 from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
+from crew.system.deep_folders import delete_folder
 
 READY = "crew-ready"
 """In a worktree's git dir: crew created it, and its first checkout is complete."""
@@ -55,10 +56,10 @@ def git_dir_for(repo: Repository, path: Path) -> Path | None:
     if pointed is not None and not _is_entry(repo, pointed):
         pointed = None
     if pointed is not None and _named_in(pointed) == wanted:
-        return pointed.resolve()
+        return Path(os.path.realpath(pointed))
     found = next((entry for entry in _entries(repo) if _named_in(entry) == wanted), None)
     if found is None and pointed is not None and pointed.is_dir() and _named_in(pointed) is None:
-        return pointed.resolve()  # partly deleted
+        return Path(os.path.realpath(pointed))  # partly deleted
     return found
 
 
@@ -110,8 +111,9 @@ def is_pointed_at(git_dir: Path, path: Path) -> bool:
     if read_bytes(f"{path}/.git", most=_LONGEST_PATH) == _pointer(git_dir):
         return True  # as crew wrote it, so no link needs to be resolved
     pointed = linked_git_dir(path / ".git")
-    wanted = named_by_worktree(git_dir).resolve()
-    return pointed is not None and not (path / ".git").is_symlink() and pointed.resolve() == wanted
+    if pointed is None or (path / ".git").is_symlink():
+        return False
+    return os.path.realpath(pointed) == os.path.realpath(named_by_worktree(git_dir))
 
 
 def named_by_worktree(git_dir: Path) -> Path:
@@ -122,10 +124,10 @@ def named_by_worktree(git_dir: Path) -> Path:
 def is_orphan(repo: Repository, path: Path) -> bool:
     """Whether the directory names this repository, which lost its files about the worktree."""
     pointed = _git_dir_named(path)
-    homes = {(repo.common_dir / kind).resolve() for kind in (_OWN, _LINKED)}
+    homes = {os.path.realpath(repo.common_dir / kind) for kind in (_OWN, _LINKED)}
     return (
         pointed is not None
-        and pointed.parent.resolve() in homes
+        and os.path.realpath(pointed.parent) in homes
         and not is_whole(pointed)
         and _named_in(pointed) in {None, _real(path / ".git")}
     )
@@ -258,7 +260,7 @@ def forget(git_dir: Path) -> None:
     up = git_dir.parents[2] if is_own(git_dir) else git_dir.parents[1]
     gone = up / f"crew-gone-{uuid.uuid4().hex}"
     git_dir.rename(gone)
-    shutil.rmtree(gone, ignore_errors=True)
+    delete_folder(gone)
 
 
 @effect("git.mark_refill")
@@ -279,7 +281,7 @@ def sweep(repo: Repository, name: str) -> None:
     """Delete half-made and half-deleted files of a killed crew. Only under the worktree lock."""
     for left in os.listdir(repo.common_dir):  # noqa: PTH208 - names are enough
         if left.startswith(("crew-new-", "crew-gone-")):
-            shutil.rmtree(repo.common_dir / left, ignore_errors=True)
+            delete_folder(repo.common_dir / left)
     for entry in _entries(repo):
         if entry.name.rstrip("0123456789") != name.rstrip("0123456789"):
             continue
@@ -319,7 +321,7 @@ def _entries_in(folder: Path) -> Iterator[Path]:
 
 def _is_entry(repo: Repository, git_dir: Path) -> bool:
     folder = repo.common_dir / _LINKED
-    return git_dir.parent == folder or git_dir.parent.resolve() == folder.resolve()
+    return git_dir.parent == folder or os.path.realpath(git_dir.parent) == os.path.realpath(folder)
 
 
 def _named_in(git_dir: Path) -> str | None:

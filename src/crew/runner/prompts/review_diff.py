@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 LONGEST = 40_000  # characters, about 10,000 tokens
 MOST_LINES = 5_000
 _PLAIN = ("--no-color", "--no-ext-diff", "--no-textconv", "--find-renames")
+_EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+_NO_ATTRIBUTES = ("-c", "core.bare=true", "-c", f"attr.tree={_EMPTY_TREE}")
+"""Neither those of a checkout nor, in newer versions of git, those of HEAD: `*.py -diff`, which an
+agent can commit, would hide later changes from reviewers."""
 
 
 def diff_words(workplace: "Workplace", task: "Task", commit: str) -> str:
@@ -20,9 +24,10 @@ def diff_words(workplace: "Workplace", task: "Task", commit: str) -> str:
     repo = workplace.repo.common_dir
     try:
         start = git(repo, "merge-base", f"refs/heads/{task.target}", commit)
-        files = git(repo, "diff-tree", "-r", "--numstat", *_PLAIN, start, commit)
+        files = git(repo, *_NO_ATTRIBUTES, "diff-tree", "-r", "--numstat", *_PLAIN, start, commit)
         is_short = sum(_lines(line) for line in files.splitlines()) <= MOST_LINES
-        change = git(repo, "diff-tree", "-r", "-p", *_PLAIN, start, commit) if is_short else ""
+        shown = (*_NO_ATTRIBUTES, "diff-tree", "-r", "-p", *_PLAIN, start, commit)
+        change = git(repo, *shown) if is_short else ""
     except CrewError:  # such as an unrelated history, which the merge reports
         return ""
     if not files:

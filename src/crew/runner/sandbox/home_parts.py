@@ -112,10 +112,16 @@ def _on_the_path(home: Path, search: str) -> Iterator[Path]:
 
 def _path(name: str, environ: Mapping[str, str]) -> Path:
     """A path below the home; `${VARIABLE:-path}` is the variable's value, if it is set."""
-    filled = _VARIABLE.sub(lambda found: environ.get(found[1]) or found[2], name)
-    home = _home(environ)
-    return home / filled.removeprefix("~/")
+    if "$" in name:
+        name = _VARIABLE.sub(lambda found: environ.get(found[1]) or found[2], name)
+    return _below(environ.get("HOME"), name.removeprefix("~/"))
+
+
+@lru_cache(maxsize=1024)
+def _below(home: str | None, name: str) -> Path:
+    """The same paths for every step: each is slow to make, and its hash is kept."""
+    return Path(home or Path.home()) / name
 
 
 def _home(environ: Mapping[str, str]) -> Path:
-    return Path(environ.get("HOME") or Path.home())
+    return _below(environ.get("HOME"), "")

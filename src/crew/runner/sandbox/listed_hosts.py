@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 64
-
 
 def hosts_listed(workplace: "Workplace") -> tuple[str, ...] | None:
     """The hosts that the configuration lists; None if it has no list."""
@@ -87,7 +85,7 @@ async def _open_proxy(
     look_up: "Lookup | None",
 ) -> AsyncIterator[None]:
     make_door_folder(workplace, path)
-    listener = listen_at(path, backlog=AT_ONCE)
+    listener = listen_at(path)
     own = path.stat().st_ino
     try:
         async with _proxy(workplace, refused, look_up).serving(listener):

@@ -7,6 +7,7 @@ the symlinks lead, since a mount on a symlink would follow it.
 
 import os
 import stat
+import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from enum import IntEnum
 from functools import lru_cache
@@ -47,6 +48,9 @@ class Found:
 Find = Callable[[Path], Found | None]
 _Parts = tuple[str, ...]
 
+_LOOKED_EVERY_S = 2.0
+"""How soon a sandbox sees a program that is installed while crew runs."""
+
 
 def find(path: Path) -> Found | None:
     """Look at a path on the disk; None if there is nothing, or nothing that can be mounted."""
@@ -60,10 +64,25 @@ def find(path: Path) -> Found | None:
 
 def current_mounts(allowed: Allowed) -> tuple[Mount, ...]:
     """The mounts on the disk as it is. They are computed again if a path leads elsewhere now."""
-    return _mounts_at(allowed, tuple([_place(path) for path, _ in _rules(allowed)]))
+    period = int(time.monotonic() // _LOOKED_EVERY_S)
+    rules = _rules(allowed)
+    before, after = len(allowed.empty), len(allowed.empty) + len(allowed.readable)
+    places = (
+        *(_place(path) for path, _ in rules[:before]),
+        *_places_in(allowed.readable, period),
+        *(_place(path) for path, _ in rules[after:]),
+    )
+    return _mounts_at(allowed, places)
 
 
 _Place = tuple[int | str, ...]
+
+
+@lru_cache(maxsize=256)
+def _places_in(readable: tuple[Path, ...], period: int) -> tuple[_Place, ...]:
+    """Most paths are readable ones where programs may be installed, and few of them exist."""
+    del period  # it only decides whether the last answer still holds
+    return tuple([_place(path) for path in readable])
 
 
 @lru_cache(maxsize=256)
@@ -110,14 +129,16 @@ def mounts_of(allowed: Allowed, find: Find = find) -> tuple[Mount, ...]:
     return tuple(_needed(sorted(mounts.values(), key=lambda one: (len(one.at.parts), one.at))))
 
 
-def _rules(allowed: Allowed) -> Iterator[tuple[Path, Access]]:
-    yield from ((path, Access.EMPTY) for path in allowed.empty)
-    yield from ((path, Access.READ) for path in allowed.readable)
-    yield from ((path, Access.COPY) for path in allowed.copied)
-    # A server that starts again makes a new socket in the same folder.
-    yield from ((path.parent, Access.READ) for path in allowed.all_sockets)
-    yield from ((path, Access.WRITE) for path in allowed.writable)
-    yield from ((path, Access.HELD) for path in allowed.held)
+def _rules(allowed: Allowed) -> tuple[tuple[Path, Access], ...]:
+    return (
+        *((path, Access.EMPTY) for path in allowed.empty),
+        *((path, Access.READ) for path in allowed.readable),
+        *((path, Access.COPY) for path in allowed.copied),
+        # A server that starts again makes a new socket in the same folder.
+        *((path.parent, Access.READ) for path in allowed.all_sockets),
+        *((path, Access.WRITE) for path in allowed.writable),
+        *((path, Access.HELD) for path in allowed.held),
+    )
 
 
 def _mount(
