@@ -167,6 +167,12 @@ def test_what_is_under_way_needs_the_kind_that_began_it():
     assert {need.kind for need in needs(holding("working"), MINE)} == {"claude"}
 
 
+def test_a_run_that_waits_for_a_slot_needs_the_kind_that_began_it():
+    waiting = replace(holding("working").runs["1.1"], agent=None)
+    (need,) = needs(given(waiting), MINE)
+    assert (need.kind, need.tasks) == ("claude", (waiting.task,))
+
+
 def test_a_crew_is_idle_for_want_of_a_program_only_if_nothing_else_could_be_done():
     wanting = replace(TODO, id="2", wants_agent="mine")
     assert left_out(given(IDLE, TODO), NO_CLAUDE).is_all

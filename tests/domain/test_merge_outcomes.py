@@ -118,6 +118,16 @@ def test_a_target_that_had_all_before_is_found_delivered(arrived, trigger):
     assert facts[0].trigger == trigger
 
 
+def test_only_what_was_delivered_makes_the_next_delivery_wait():
+    world = landed_world()
+    found = after(world, delivered(world, "main", Delivered(state="current"), arrived=[], at=3.0))
+    assert found.queues["main"].delivered_at is None
+    done = Delivered(state="delivered", commit="base+1")
+    now = after(found, delivered(found, "main", done, arrived=["1"], at=4.0))
+    again = after(now, delivered(now, "main", Delivered(state="current"), arrived=[], at=9.0))
+    assert again.queues["main"].delivered_at == 4.0
+
+
 def test_a_lost_landing_lands_again():
     world = landed_world()
     now = after(world, landings_lost([world.tasks["1"]], at=3.0))

@@ -1,6 +1,7 @@
 """An agent kind that fails until a person acts is paused as a whole, and its tasks wait."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -33,7 +34,12 @@ LIMIT = StepError(kind=ErrorKind.RATE_LIMIT, message="slow down", reset_at=500.0
 class TestOutageMachine(MachineContract):
     machine = OUTAGE
     states = ("open", "over")
-    seed = (("open", "over", "retried"), ("open", "over", "served"), ("over", "open", "failed"))
+    seed = (
+        ("open", "over", "retried"),
+        ("open", "over", "served"),
+        ("open", "over", "installed"),
+        ("over", "open", "failed"),
+    )
     rests = ("over",)
     final = ()
 
@@ -180,3 +186,36 @@ def test_a_review_that_a_person_asked_for_is_counted_too():
     world = in_review()
     run = after(world, list(answer(world, request, rules=RULES, at=1.0).facts)).runs["1.1"]
     assert (run.input_tokens, run.cost_usd, run.verdicts) == (7, None, ())
+
+
+GONE = replace(RULES, missing={"claude": "claude-bin"})
+
+
+def test_a_program_that_is_gone_pauses_its_kind_as_soon_as_work_waits_for_it():
+    idle = given(Agent(id="A", agent_kind="claude"))
+    assert decide(idle, Clock(9.0), rules=GONE) == []
+    world = given(Agent(id="A", agent_kind="claude"), Task(id="1"))
+    now = after(world, decide(world, Clock(9.0), rules=GONE))
+    outage = now.outages["claude"]
+    assert (outage.is_open, outage.reason) == (True, "claude-bin is not installed")
+    assert "claude-bin" in outage.remedy
+    assert decide(now, Clock(9.0), rules=GONE) == []
+    back = after(now, decide(now, Clock(10.0), rules=RULES))
+    assert not back.outages["claude"].is_open
+    assert [fact.trigger for fact in decide(back, Clock(10.0), rules=RULES)][:1] == ["started"]
+
+
+def test_an_agent_whose_program_is_there_takes_the_work_of_one_whose_program_is_gone():
+    agents = [Agent(id="A", agent_kind="claude"), Agent(id="B", agent_kind="codex")]
+    world = given(*agents, Task(id="1"))
+    facts = decide(world, Clock(9.0), rules=GONE)
+    assert [(fact.kind, fact.subject) for fact in facts if fact.kind in {"agent", "outage"}] == [
+        ("agent", "B")
+    ]
+
+
+def test_an_outage_that_a_step_found_waits_for_a_person_although_the_program_is_there():
+    world = step(holding("working"), failed(ErrorKind.NOT_INSTALLED))
+    assert world.outages["claude"].is_open
+    facts = decide(world, Clock(99.0), rules=RULES)
+    assert "installed" not in [fact.trigger for fact in facts]

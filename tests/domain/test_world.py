@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from crew.domain.kernel.errors import Conflict, InvalidTransition
 from crew.domain.kernel.fact import Fact
-from crew.domain.rows.agent import Agent
+from crew.domain.rows.agent import Agent, Manager
 from crew.domain.rows.channel import Channel, Member, Post
 from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.rows.message import Message
@@ -135,6 +135,7 @@ def _some(kind, number):
         "channel": Channel(id=f"c{number}", queue=("pm",), held=(("ann", "stop", 2.0),)),
         "member": Member(id=f"c/m{number}", channel="c", name=f"m{number}"),
         "post": Post(id=f"c/{number}", channel="c", sequence=1, sender="pm", text="hi", at=1.0),
+        "manager": Manager(id=f"m{number}", agent_kind="claude"),
     }
     return rows[kind]
 
@@ -159,6 +160,7 @@ _NOTES = {
     "channel": st.fixed_dictionaries({"queue": st.lists(st.text(), max_size=3)}),
     "member": st.fixed_dictionaries({"heard": st.lists(st.integers(), max_size=3)}),
     "post": st.fixed_dictionaries({"to": st.lists(st.text(), max_size=2)}),
+    "manager": st.fixed_dictionaries({"reported_usd": st.none() | st.floats(0, 1e6)}),
 }
 
 

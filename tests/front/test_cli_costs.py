@@ -74,3 +74,47 @@ def test_the_cost_of_a_review_that_a_person_stopped_is_unknown(scene):
     assert review.returncode == 130
     assert last_run(scene).cost_usd is None
     assert "total: 32 tokens, unknown" in scene.ok("dashboard", "--once").out
+
+
+@pytest.fixture
+def boss(scene):
+    """Starts `crew manager` with a scripted agent that takes these steps."""
+
+    def boss(steps):
+        script = scene.folder / "boss.json"
+        script.write_text(json.dumps({"default": {"steps": steps}}))
+        scene.configure(
+            f'[agents.boss]\nrole = "manager"\nadapter = "scripted"\nscript = "{script}"\n'
+        )
+        return ("manager", "boss", "--auto", "-p", "write a poem", "--max-steps", "1")
+
+    return boss
+
+
+def test_the_cost_of_a_manager_is_counted(scene, boss):
+    scene.ok(*boss([[USES, {"done": True}]]))
+    (by_task,) = scene.ok("cost", "--json").json
+    assert by_task == {
+        "task": "manager",
+        "runs": 0,
+        "steps": 1,
+        "input_tokens": 30,
+        "output_tokens": 2,
+        "cost_usd": 0.5,
+        "known_cost_usd": 0.5,
+    }
+    assert "manager" in scene.ok("cost", "--by", "agent").out
+    assert "boss (its default)" in scene.ok("cost", "--by", "model").out
+    assert "total: 32 tokens, $0.5" in scene.ok("dashboard", "--once").out
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_the_cost_of_a_manager_that_was_killed_is_unknown(scene, boss, number):
+    manager = scene.start(*boss([HANGS]))
+    log = scene.root / ".crew" / "logs" / "manager.log"
+    until(lambda: log.exists() and "I hang" in log.read_text())
+    manager.send_signal(number)
+    manager.communicate()
+    (by_task,) = scene.ok("cost", "--json").json
+    assert (by_task["steps"], by_task["cost_usd"]) == (1, None)
+    assert "unknown" in scene.ok("cost").out

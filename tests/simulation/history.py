@@ -4,6 +4,7 @@ Replay one with `.venv/bin/python -m simulation SEED` in the folder `tests`.
 """
 
 import asyncio
+import logging
 import random
 from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass, field, replace
@@ -37,6 +38,16 @@ MOST_FACTS = 20_000
 
 ASKING = 0.2
 """The share of histories in which a person decides what becomes of a conflict."""
+
+
+FAULTS = logging.getLogger("crew.runner.doers.unforeseen")
+
+
+class _Faults(logging.Handler):
+    """Ends a history at a fault of a doer, which costs a real runner one task only."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        raise Broken(f"{record.getMessage()}: {record.exc_info}")
 
 
 @dataclass(slots=True)
@@ -142,11 +153,14 @@ class History:
         living = [asyncio.ensure_future(one) for one in people]
         if self.terminals:
             self.terminals.notice(engine)
+        faults = _Faults()
+        FAULTS.addHandler(faults)
         try:
             await engine.run(until=lambda: self._ended(engine, outside, until))
         except Crashed:
             outside.dead = True
         finally:
+            FAULTS.removeHandler(faults)
             self.died, outside.dead = outside.dead, True
             await _drop([*engine.under_way.values(), *living])
         if isinstance(engine.failure, Exception):

@@ -88,6 +88,15 @@ class StepUse(TypedDict, total=False):
     cost_usd: float | None
 
 
+class ManagerUse(TypedDict, total=False):
+    """What a manager has used in the steps that ended."""
+
+    steps: int
+    input_tokens: int
+    output_tokens: int
+    reported_usd: float | None
+
+
 class MemberChanges(TypedDict, total=False):
     """What may change of a member of a channel: all but its channel and its name."""
 

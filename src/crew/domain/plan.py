@@ -25,7 +25,7 @@ from crew.domain.commands import (
 from crew.domain.kernel.fact import Fact
 from crew.domain.lead_choice import LEADS, lead_of
 from crew.domain.merging.merge_plan import new_queues, plan_queues, send_back
-from crew.domain.provider_limits import opens_at
+from crew.domain.provider_limits import opens_at, programs_back
 from crew.domain.quests.council_stage import follow_councils
 from crew.domain.quests.position import runs_plan
 from crew.domain.quests.quest_outcomes import follow
@@ -64,7 +64,7 @@ def decide(
         return facts
     if facts := send_back(world, now, leads=LEADS, rules=rules):
         return facts
-    if facts := follow_default(world, now, rules=rules):
+    if facts := programs_back(world, rules, at=now) or follow_default(world, now, rules=rules):
         return facts
     return assign(world, clock, leads=LEADS, rules=rules, scope=scope)
 

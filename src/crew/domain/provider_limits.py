@@ -8,7 +8,13 @@ import math
 from collections.abc import Iterable
 
 from crew.domain.kernel.fact import Fact
-from crew.domain.rows.provider import Outage, OutageState, Provider, ProviderState
+from crew.domain.rows.provider import (
+    PROGRAM_GONE,
+    Outage,
+    OutageState,
+    Provider,
+    ProviderState,
+)
 from crew.domain.rows.step import LASTING, ErrorKind, StepError
 from crew.domain.rules import Rules
 from crew.domain.world import World, born, moved
@@ -43,10 +49,16 @@ def _limited(world: World, name: str, error: StepError, rules: Rules, *, at: flo
 
 def _broken(world: World, kind: str, error: StepError, *, at: float) -> list[Fact]:
     """Open the outage of this agent kind; steps that fail beside each other open it once."""
-    known = world.outages.get(kind)
     remedy = error.remedy or f"mend it, then `crew retry {kind}`"
+    return _opened(world, kind, cause=error.kind, reason=error.message, remedy=remedy, at=at)
+
+
+def _opened(
+    world: World, kind: str, *, cause: str, reason: str, remedy: str, at: float
+) -> list[Fact]:
+    known = world.outages.get(kind)
     if known is None:
-        outage = Outage(id=kind, cause=error.kind, reason=error.message, remedy=remedy, since=at)
+        outage = Outage(id=kind, cause=cause, reason=reason, remedy=remedy, since=at)
         return [born(outage, "failed", at=at)]
     if known.is_open:
         return []
@@ -56,12 +68,35 @@ def _broken(world: World, kind: str, error: StepError, *, at: float) -> list[Fac
             "failed",
             to=OutageState.OPEN,
             at=at,
-            cause=error.kind,
-            reason=error.message,
+            cause=cause,
+            reason=reason,
             remedy=remedy,
             since=at,
         )
     ]
+
+
+def programs_gone(world: World, kinds: Iterable[str], rules: Rules, *, at: float) -> list[Fact]:
+    """Open the outages of those agent kinds, for which work waits, whose program has vanished."""
+    return [
+        fact
+        for kind in dict.fromkeys(kinds)
+        if (program := rules.missing.get(kind))
+        for fact in _opened(
+            world,
+            kind,
+            cause=PROGRAM_GONE,
+            reason=f"{program} is not installed",
+            remedy=f"install {program}: its tasks then continue by themselves",
+            at=at,
+        )
+    ]
+
+
+def programs_back(world: World, rules: Rules, *, at: float) -> list[Fact]:
+    """End the outages of agent kinds whose program was gone and is installed again."""
+    gone = (one for one in world.outages.values() if one.is_open and one.cause == PROGRAM_GONE)
+    return [_over(one, "installed", at=at) for one in gone if rules.can_use(one.id)]
 
 
 def served(world: World, kind: str, rules: Rules, *, at: float) -> list[Fact]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from crew.domain.agents import agent_requests
+from crew.domain.agents import agent_requests, manager_requests
 from crew.domain.channels import channel_requests, member_requests
 from crew.domain.kernel.errors import UsageError
 from crew.domain.lead_choice import LEADS
@@ -18,6 +18,7 @@ from crew.domain.world import World
 
 VERBS: Mapping[str, Verb] = {
     **agent_requests.VERBS,
+    **manager_requests.VERBS,
     **task_requests.VERBS,
     **merge_requests.VERBS,
     **terminal_requests.VERBS,

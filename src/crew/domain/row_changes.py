@@ -6,6 +6,7 @@
 from typing import Protocol, TypedDict, Unpack, overload
 
 from crew.domain.field_groups import (
+    ManagerUse,
     MemberChanges,
     MergeAside,
     MessageFields,
@@ -16,7 +17,7 @@ from crew.domain.field_groups import (
     StepUse,
 )
 from crew.domain.kernel.fact import Fact
-from crew.domain.rows.agent import Agent
+from crew.domain.rows.agent import Agent, Manager
 from crew.domain.rows.channel import Channel, HeldValues, Member, Post
 from crew.domain.rows.merge_queue import Chain, Entry, MergeQueue, TestResult, Trial
 from crew.domain.rows.message import Message
@@ -231,6 +232,12 @@ class PostFields(TypedDict, total=False):
     late: bool
 
 
+class ManagerFields(ManagerUse, total=False):
+    agent_kind: str
+    model: str
+    started_at: float
+
+
 class MovedFact(Protocol):
     @overload
     def __call__(
@@ -301,6 +308,11 @@ class MovedFact(Protocol):
     @overload
     def __call__(
         self, row: Member, trigger: str, *, to: str, at: float, **changes: Unpack[MemberFields]
+    ) -> Fact: ...
+
+    @overload
+    def __call__(
+        self, row: Manager, trigger: str, *, to: str, at: float, **changes: Unpack[ManagerFields]
     ) -> Fact: ...
 
 
@@ -378,4 +390,9 @@ class NotedFact(Protocol):
     @overload
     def __call__(
         self, row: Post, trigger: str, *, at: float, **changes: Unpack[PostFields]
+    ) -> Fact: ...
+
+    @overload
+    def __call__(
+        self, row: Manager, trigger: str, *, at: float, **changes: Unpack[ManagerFields]
     ) -> Fact: ...

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, get_args
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.frozen import frozen
-from crew.domain.rows.agent import Agent
+from crew.domain.rows.agent import Agent, Manager
 from crew.domain.rows.channel import Channel, Member, Post
 from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.rows.message import Message
@@ -38,6 +38,7 @@ Row = (
     | Channel
     | Member
     | Post
+    | Manager
 )
 
 TABLES: Mapping[str, type[Row]] = {row.kind: row for row in get_args(Row)}
@@ -81,6 +82,7 @@ class World:
     channels: Mapping[str, Channel] = field(default_factory=dict)
     members: Mapping[str, Member] = field(default_factory=dict)
     posts: Mapping[str, Post] = field(default_factory=dict)
+    managers: Mapping[str, Manager] = field(default_factory=dict)
 
     @property
     def crew(self) -> dict[str, Agent]:

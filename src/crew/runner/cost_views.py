@@ -1,8 +1,9 @@
-"""Adds up the tokens and dollars of runs and channels: by task, agent, model or day."""
+"""Adds up the tokens and dollars of all agents: by task, agent, model or day."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from crew.domain.rows.agent import Manager
 from crew.domain.rows.channel import Member
 from crew.domain.rows.run import Run
 from crew.domain.world import World
@@ -11,17 +12,21 @@ from crew.runner.views.row_views import moment, total
 if TYPE_CHECKING:
     from crew.config.model import AgentsSettings
 
-Spender = Run | Member
-"""A row that uses tokens: a run, or a member of a channel."""
+Spender = Run | Member | Manager
+"""A row that uses tokens: a run, a member of a channel, or a manager."""
+
+MANAGER = "manager"
+"""The name of all managers in the groups: they belong to no task, and are no agents."""
 
 WAYS = ("task", "agent", "day", "model")
 """What costs can be added up by."""
 
 
 def spenders(world: World) -> list[Spender]:
-    """All runs by their age, then the members of channels that crew has called."""
+    """All runs by their age, then the members of channels that crew has called, then managers."""
     runs = sorted(world.runs.values(), key=lambda run: (run.started_at, run.id))
-    return [*runs, *(one for one in world.members.values() if one.steps)]
+    members = (one for one in world.members.values() if one.steps)
+    return [*runs, *members, *world.managers.values()]
 
 
 def cost_groups(
@@ -33,7 +38,7 @@ def cost_groups(
     """
     keys: Mapping[str, Callable[[Spender], str]] = {
         "task": _task,
-        "agent": lambda one: one.name if isinstance(one, Member) else agents.get(one.id, "-"),
+        "agent": lambda one: _agent(one, agents),
         "day": lambda one: day_of(world, one),
         "model": lambda one: _model(one, settings),
     }
@@ -51,8 +56,8 @@ def cost_views(
 
 
 def day_of(world: World, one: Spender) -> str:
-    """The day on which a run or a conversation began, in UTC."""
-    began = one.started_at if isinstance(one, Run) else world.channels[one.channel].opened_at
+    """The day on which a run, a conversation or a manager began, in UTC."""
+    began = world.channels[one.channel].opened_at if isinstance(one, Member) else one.started_at
     return str(moment(began))[:10]
 
 
@@ -64,11 +69,27 @@ def by_day(world: World, found: Iterable[Spender]) -> dict[str, list[Spender]]:
 
 
 def _task(one: Spender) -> str:
-    return one.task if isinstance(one, Run) else f"channel {one.channel}"
+    match one:
+        case Run():
+            return one.task
+        case Member():
+            return f"channel {one.channel}"
+        case Manager():
+            return MANAGER
+
+
+def _agent(one: Spender, agents: Mapping[str, str]) -> str:
+    match one:
+        case Run():
+            return agents.get(one.id, "-")
+        case Member():
+            return one.name
+        case Manager():
+            return MANAGER
 
 
 def _model(one: Spender, settings: "AgentsSettings | None") -> str:
-    if isinstance(one, Run) and one.model:
+    if not isinstance(one, Member) and one.model:
         return one.model
     kind = settings.by_name.get(one.agent_kind) if settings else None
     return (kind.default_model if kind else None) or f"{one.agent_kind} (its default)"

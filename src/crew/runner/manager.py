@@ -5,9 +5,9 @@ import os
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
-from crew.agents.adapter import StepOrder, Watch, adapter_for
+from crew.agents.adapter import Adapter, StepOrder, Watch, adapter_for
 from crew.agents.terminal import tmux
 from crew.agents.terminal.tmux import Tmux
 from crew.config.prompts import prompt
@@ -15,6 +15,7 @@ from crew.domain.agents.manager_board import ManagerMove, Point, board, next_mov
 from crew.domain.kernel.errors import Conflict, CrewError
 from crew.domain.kernel.quotation import headline
 from crew.domain.lead_choice import LEADS
+from crew.domain.requests import Request
 from crew.domain.rows.step import StepOutcome
 from crew.domain.world import World, apply_all
 from crew.runner.arrivals import arrivals
@@ -22,6 +23,7 @@ from crew.runner.background.manager_door import DOOR_VARIABLE, door_of, open_doo
 from crew.runner.outside.terminals import TerminalOrder, open_terminal
 from crew.runner.prompts.step_orders import agent_settings, agent_spec
 from crew.runner.prompts.step_prompt import own_words
+from crew.runner.requests.ask_crew import ask
 from crew.runner.sandbox.confinement import for_manager
 from crew.runner.sandbox.listed_hosts import hosts_listed, hosts_served
 from crew.runner.views.step_log import start_step
@@ -59,12 +61,20 @@ def open_manager(workplace: Workplace, kind: str, *, instructions: str, model: s
         marker=_marker(workplace),
         model=model,
     )
+    if tmux.find_session(Tmux(folder=workplace.folder), TERMINAL) is None:
+        _step_begins(workplace, "", kind, model)
     open_terminal(workplace, terminal)
     open_door(workplace)
 
 
 def close_manager(workplace: Workplace) -> None:
     tmux.close_session(Tmux(folder=workplace.folder), TERMINAL, marker=_marker(workplace))
+
+
+def _step_begins(workplace: Workplace, manager: str, kind: str, model: str) -> str:
+    """Record a step before it starts; the id of the manager. Its cost is unknown until it ends."""
+    args = {"manager": manager, "agent_kind": kind, "model": model}
+    return str(ask(workplace, Request(verb="manager_asked", args=args)))
 
 
 def _marker(workplace: Workplace) -> str:
@@ -83,6 +93,7 @@ class AutoManager:
     say: Callable[[str], None]
     session: str = field(default_factory=lambda: str(uuid.uuid4()))
     steps: int = 0
+    _id: str = ""
     _seen: tuple[Point, ...] | None = None
     _asked: int = 0
     _asked_at: float = 0.0
@@ -144,8 +155,7 @@ class AutoManager:
         settings = agent_settings(self.workplace, self.kind)
         told = _instructions(self.workplace, self.kind, self.instructions)
         spec = agent_spec(self.workplace, settings, told, model=self.model)
-        watch = Watch(started=lambda _pid: None, doing=self.say)
-        outcome = await adapter_for(spec).run_step(order, watch)
+        outcome = await self._counted(adapter_for(spec), order)
         if outcome.error is not None:
             raise CrewError(
                 f"the manager failed: {outcome.error.message}",
@@ -153,6 +163,15 @@ class AutoManager:
                 code="manager_failed",
             )
         self.session = outcome.session or self.session
+        return outcome
+
+    async def _counted(self, adapter: Adapter, order: StepOrder) -> StepOutcome:
+        """Run a step and record what it used."""
+        self._id = _step_begins(self.workplace, self._id, self.kind, self.model)
+        watch = Watch(started=lambda _pid: None, doing=self.say)
+        outcome = await adapter.run_step(order, watch)
+        args = {"manager": self._id, "usage": asdict(outcome.usage)}
+        ask(self.workplace, Request(verb="manager_answered", args=args))
         return outcome
 
 

@@ -353,8 +353,8 @@ class Runner:
             self._guarded(self.hear_requests)
             self._guarded(self.take_in)
             self._guarded(self.look_at_terminals)
-            await self.look_at_screens()
             took_s = time.monotonic() - began
+            await self.look_at_screens()
             await asyncio.sleep(max(LOOK_AGAIN_S, LOOKING_SHARE * took_s))
 
     def _guarded(self, action: Callable[[], None]) -> None:

@@ -4,7 +4,7 @@ from crew.domain.clock import Clock
 from crew.domain.commands import CommandKind
 from crew.domain.kernel.fact import Fact
 from crew.domain.lead import Leads
-from crew.domain.provider_limits import all_open_at
+from crew.domain.provider_limits import all_open_at, programs_gone
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.run import RunState
 from crew.domain.rows.task import Task, TaskState
@@ -28,9 +28,11 @@ def assign(world: World, clock: Clock, *, leads: Leads, rules: Rules, scope: Sco
         lead = leads.of_task(world, task.id)
         if not lead.has_room(world, task):
             continue
-        able = (a for a in free if rules.can_use(kind_for(world, a, task, leads)))
-        agent = next((a for a in able if _may_take(world, a, task, kinds, leads)), None)
+        may = [a for a in free if _may_take(world, a, task, kinds, leads)]
+        agent = next((a for a in may if rules.can_use(kind_for(world, a, task, leads))), None)
         if agent is None:
+            idle = (kind_for(world, a, task, leads) for a in may)
+            draft.add(*programs_gone(world, idle, rules, at=clock.now))
             continue
         awaited = kinds_awaited(world, task, leads=leads, rules=rules, agent=agent)
         if not clock.has_come(all_open_at(world, awaited, rules), CommandKind.RUN):

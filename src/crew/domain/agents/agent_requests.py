@@ -176,8 +176,9 @@ def retry(asked: Asked[Retry]) -> Answer:
     )
     if agent is not None:
         return unstuck(agent, at=asked.at)
-    if outage := asked.world.outages.get(named):
-        return kind_retried(outage, at=asked.at)
+    outage = asked.world.outages.get(named)
+    if outage is not None or named in asked.rules.providers:
+        return kind_retried(named, outage, at=asked.at)
     task = find_task(asked.world, named)
     run = asked.world.runs.get(task.run or "")
     forgotten = task.state == TaskState.IN_PROGRESS and (run is None or not run.is_live)
@@ -199,11 +200,11 @@ def unstuck(agent: Agent, *, at: float) -> Answer:
     return Answer(facts=(back,), reply=agent.id)
 
 
-def kind_retried(outage: Outage, *, at: float) -> Answer:
+def kind_retried(kind: str, outage: Outage | None, *, at: float) -> Answer:
     """End the outage; its tasks continue, and one more failure of the same sort opens it again."""
-    if not outage.is_open:
+    if outage is None or not outage.is_open:
         raise Conflict(
-            f"the agent kind {outage.id} is not paused",
+            f"the agent kind {kind} is not paused",
             hint="`crew ps` shows the agents, and `crew retry ID` tries a failed task again",
             code="not_paused",
         )

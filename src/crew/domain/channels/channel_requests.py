@@ -362,7 +362,7 @@ def find_channel(world: World, named: str) -> Channel:
 def find_member(draft: ChannelDraft, name: str) -> Member:
     if name not in draft.channel.members:
         known = ", ".join(draft.channel.members) or "none yet"
-        raise NotFound(f"{name!r} is no member of {draft.name}", hint=f"members: {known}")
+        raise NotFound(f"{name!r} is not a member of {draft.name}", hint=f"members: {known}")
     return draft.member(name)
 
 

@@ -122,7 +122,7 @@ def _check_times(channel: Channel, members: tuple[NewMember, ...]) -> None:
 
 def join_in(draft: ChannelDraft, new: NewMember) -> None:
     if new.name == CREW:
-        raise UsageError(f"{CREW} is the name crew itself posts under", hint="choose another name")
+        raise UsageError(f"the name {CREW} belongs to crew itself", hint="choose another name")
     member = Member(
         id=member_id(draft.name, new.name),
         channel=draft.name,

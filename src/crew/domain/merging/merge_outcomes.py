@@ -154,10 +154,13 @@ def delivered(
 ) -> list[Fact]:
     """Record that the target branch has the landed work, and mark the tasks merged.
 
-    The remedy is how a person gets the files of a submodule that came with it.
+    The remedy is how a person gets the files of a submodule that came with it. What the branch had
+    before is no delivery after which the next one would have to wait.
     """
-    changes |= {"delivered_at": at, "overtaken": 0, "waiting": "", "remedy": done.remedy}
-    trigger = "delivered" if done.state == "delivered" or arrived else "found_delivered"
+    changes |= {"overtaken": 0, "waiting": "", "remedy": done.remedy}
+    trigger = "found_delivered"
+    if done.state == "delivered" or arrived:
+        trigger, changes["delivered_at"] = "delivered", at
     return [
         noted(world.queues[target], trigger, at=at, **changes),
         *(moved(world.tasks[task], "delivered", to=TaskState.MERGED, at=at) for task in arrived),

@@ -48,7 +48,7 @@ def read_steps(values: object) -> tuple[PlanItem, ...]:
 def _step(number: int, value: object) -> PlanItem:
     if not isinstance(value, Mapping):
         raise UsageError(
-            f"step {number} is no object", hint=f"such as {EXAMPLE}", code="invalid_plan"
+            f"step {number} is not an object", hint=f"such as {EXAMPLE}", code="invalid_plan"
         )
     if unknown := sorted(set(value) - _KNOWN):
         raise UsageError(

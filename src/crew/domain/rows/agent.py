@@ -1,10 +1,11 @@
-"""The row of an agent: a named slot that carries one task at a time."""
+"""The rows of agents: a named slot that carries one task at a time, and a manager without one."""
 
 from enum import StrEnum
 from typing import ClassVar
 
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.machine import Machine, Move
+from crew.domain.rows.step import Usage
 
 
 class AgentState(StrEnum):
@@ -140,3 +141,54 @@ class Agent:
     @property
     def is_free(self) -> bool:
         return self.state == AgentState.IDLE and not (self.killing or self.dismissed)
+
+
+class ManagerState(StrEnum):
+    IDLE = "idle"
+    ASKED = "asked"
+
+
+MANAGER = Machine(
+    name="manager",
+    first=ManagerState.IDLE,
+    moves=(
+        Move(source="idle", target="asked", trigger="asked", meaning="a step began"),
+        Move(source="asked", target="idle", trigger="answered", meaning="that step ended"),
+    ),
+)
+
+
+@frozen
+class Manager:
+    """One call of `crew manager`; with --auto it has many steps, at a terminal one.
+
+    `reported_usd` is the cost of the steps that ended. A terminal reports none, and neither does a
+    step that was killed: such a manager stays `asked`.
+    """
+
+    kind: ClassVar[str] = "manager"
+    machine: ClassVar[Machine] = MANAGER
+
+    id: str
+    agent_kind: str = ""
+    model: str = ""
+    state: str = ManagerState.IDLE
+    steps: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    reported_usd: float | None = 0.0
+    started_at: float = 0.0
+
+    @property
+    def cost_usd(self) -> float | None:
+        """None, for unknown, from before a step starts until it has reported its cost."""
+        return self.reported_usd if self.state == ManagerState.IDLE else None
+
+    @property
+    def reported(self) -> Usage:
+        """The sum of the steps that ended."""
+        return Usage(
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            cost_usd=self.reported_usd,
+        )

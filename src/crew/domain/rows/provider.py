@@ -52,9 +52,13 @@ OUTAGE = Machine(
     moves=(
         Move(source="open", target="over", trigger="retried", meaning="a person mended it"),
         Move(source="open", target="over", trigger="served", meaning="a step went well"),
+        Move(source="open", target="over", trigger="installed", meaning="its program is back"),
         Move(source="over", target="open", trigger="failed", meaning="it fails again"),
     ),
 )
+
+PROGRAM_GONE = "program_gone"
+"""The cause of an outage that no step has found: crew looks for the program, and ends it too."""
 
 
 @frozen

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from crew.domain.kernel.errors import Conflict
+from crew.domain.kernel.errors import Conflict, UsageError
 from crew.domain.kernel.frozen import frozen
 from crew.domain.requests import Answer, Asked, Verb, find_task, typed
 from crew.domain.rows.task import FINISHED
@@ -29,6 +29,10 @@ def message(asked: Asked[MessageTask]) -> Answer:
             hint="`crew new` makes a task for what is left to do",
         )
     wanted = asked.request
+    if not wanted.text.strip():
+        raise UsageError(
+            "the message is empty", hint="give a text, or - to read stdin", code="empty_message"
+        )
     sent = new_message(asked.world, task.id, sender=wanted.sender, text=wanted.text, at=asked.at)
     return Answer(facts=(sent,), reply=sent.subject)
 

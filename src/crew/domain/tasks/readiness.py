@@ -6,7 +6,7 @@ from crew.domain.requests import Asked
 from crew.domain.rows.task import FINISHED, Task, TaskState
 from crew.domain.world import World
 
-SHOW = "`crew show` tells its state and what it waits for"
+SHOW = "`crew show ID` prints its state and what it waits for"
 
 
 def is_ready(world: World, task: Task, leads: Leads) -> bool:

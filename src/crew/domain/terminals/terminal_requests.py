@@ -268,7 +268,7 @@ def complete(asked: Asked[CompleteTask]) -> Answer:
     if run.agent is not None:
         raise Conflict(
             f"agent {run.agent} works on task {task.id} and crew checks it itself",
-            hint=f"an agent that is driven says {asked.rules.done_word} alone on a line",
+            hint=f"its agent ends the work with {asked.rules.done_word} alone on a line",
         )
     if run.state == RunState.REVIEWING:
         return Answer(facts=tuple(_joined(asked, run)), reply=run.id)

@@ -34,7 +34,7 @@ def start_runner(workplace: "Workplace", args: list[str]) -> int:
         if ended:
             return _ended_early(pid, os.waitstatus_to_exitcode(status), holder, log, begins_at)
         time.sleep(POLL_S)
-    raise TimedOut("the runner did not start in time", hint=f"look into {log}")
+    raise TimedOut("the runner did not start in time", hint=f"read {log}")
 
 
 def run_arguments(*, count: int | None, kind: str | None, drain: bool) -> list[str]:
@@ -66,5 +66,5 @@ def _ended_early(
         raise LockHeld(holder)
     words = complaint or f"it ended with {code}"
     raise CrewError(
-        f"the runner did not start: {words}", hint=f"look into {log}", code="runner_not_started"
+        f"the runner did not start: {words}", hint=f"read {log}", code="runner_not_started"
     )

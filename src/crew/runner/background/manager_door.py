@@ -64,7 +64,7 @@ def ask_for_runner(
             return int(reply["pid"])
         time.sleep(_POLL_S)
     log = workplace.logs / "crew.log"
-    raise TimedOut("the runner did not start in time", hint=f"look into {log}")
+    raise TimedOut("the runner did not start in time", hint=f"read {log}")
 
 
 def open_door(workplace: Workplace) -> None:

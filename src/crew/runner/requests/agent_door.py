@@ -61,7 +61,7 @@ async def _open_door(runner: "Runner") -> AsyncIterator[None]:
     workplace = runner.workplace
     sweep_doors()
     make_door_folder(workplace)
-    listener = listen_at(door_socket(workplace), backlog=AT_ONCE)
+    listener = listen_at(door_socket(workplace))
     limit = ConnectionLimit("the agent door", most=MOST_CALLERS, silent_s=SILENT_S)
     loop = asyncio.get_running_loop()
     server = await loop.create_unix_server(

@@ -99,7 +99,9 @@ def comment_of(run: Run, args: Mapping[str, Any]) -> NewComment:
     """A comment of a step on its own task, with the author that the token proved."""
     kind = str(args.get("kind", ""))
     if kind not in COMMENT_KINDS:
-        raise UsageError(f"{kind!r} is no kind of comment", hint=", ".join(COMMENT_KINDS[1:]))
+        raise UsageError(
+            f"{kind!r} is not a kind of comment", hint=f"there are: {', '.join(COMMENT_KINDS[1:])}"
+        )
     author = str(run.agent or run.agent_kind)
     said = NewComment(author=author, text=str(args["text"]), at=time.time(), kind=kind)
     return checked_comment(said)

@@ -94,7 +94,7 @@ def remove_door(door: Path, *, keep_folder: bool) -> None:
 
 
 @effect("door.open")
-def listen_at(path: Path, *, backlog: int) -> "socket.socket":
+def listen_at(path: Path) -> "socket.socket":
     """Listen first and take the name then: a caller finds a door that answers, or none."""
     import socket  # noqa: PLC0415 - most commands open no door
 
@@ -103,7 +103,7 @@ def listen_at(path: Path, *, backlog: int) -> "socket.socket":
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         listener.bind(str(fresh))
-        listener.listen(backlog)
+        listener.listen()
         put_in_place(fresh, path)
     except OSError:
         listener.close()

@@ -14,7 +14,7 @@ from crew.system.private_files import FILE_MODE
 
 if TYPE_CHECKING:
     from crew.domain.kernel.fact import Fact
-    from crew.domain.rows.agent import Agent
+    from crew.domain.rows.agent import Agent, Manager
     from crew.domain.rows.channel import Member
     from crew.domain.rows.message import Message
     from crew.domain.rows.provider import Outage
@@ -98,7 +98,7 @@ def run_view(run: Run) -> dict[str, Any]:
     }
 
 
-def total(found: Iterable[Run | Member]) -> dict[str, Any]:
+def total(found: Iterable[Run | Member | Manager]) -> dict[str, Any]:
     """`cost_usd` is None if one cost is unknown; `known_cost_usd` is the sum of the others."""
     found = list(found)
     known = sum(run.cost_usd for run in found if run.cost_usd is not None)

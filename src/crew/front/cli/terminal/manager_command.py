@@ -13,6 +13,7 @@ from crew.domain.kernel.errors import CheckFailed, UsageError
 from crew.front.cli.agent_help import agent_help
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
+from crew.front.cli.exit_codes import error_document
 from crew.front.cli.output import narrate, print_json
 from crew.front.cli.params import text_or_stdin
 from crew.front.cli.tab_completion import complete_kinds
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 @pass_call
 def manager(
     call: Call, /, *, name: str | None, words: str | None, model: str, max_steps: int, **how: bool
-) -> None:
+) -> int:
     """Let an agent manage the tasks.
 
     It uses crew's own commands in the repository's root and changes no file there. In a terminal
@@ -46,8 +47,8 @@ def manager(
     words = text_or_stdin(words)
     if how["ends"]:
         close_manager(workplace)
-        narrate(call, "the manager has ended")
-        return
+        _tell_end(call)
+        return 0
     kind = _checked_manager(workplace.settings.agents, name)
     other = "`crew manager NAME` (`crew agents` lists them)"
     refuse_unusable(kind, workplace.rules, instead=other)
@@ -60,10 +61,10 @@ def manager(
             model=model,
             say=lambda said: narrate(call, said),
         )
-        _report(call, made, asyncio.run(made.run(max_steps=max_steps)))
-    else:
-        open_manager(workplace, kind, instructions=_instructions(workplace, words), model=model)
-        _show(call, workplace)
+        return _report(call, made, asyncio.run(made.run(max_steps=max_steps)))
+    open_manager(workplace, kind, instructions=_instructions(workplace, words), model=model)
+    _show(call, workplace)
+    return 0
 
 
 def _checked_manager(agents: "AgentsSettings", name: str | None) -> str:
@@ -95,15 +96,27 @@ def _show(call: Call, workplace: "Workplace") -> None:
         narrate(call, "the manager is up; `crew manager` in a terminal shows it")
 
 
-def _report(call: Call, made: AutoManager, points: tuple[Point, ...]) -> None:
+def _tell_end(call: Call) -> None:
+    if call.json:
+        print_json({"session": TERMINAL, "stopped": True})
+    else:
+        narrate(call, "the manager has ended")
+
+
+def _report(call: Call, made: AutoManager, points: tuple[Point, ...]) -> int:
+    """Print what is open, as one JSON document even if it is the error."""
+    failed = CheckFailed(
+        f"this is open and needs a person:\n{board_text(points)}",
+        hint="`crew show ID` shows more; its output is in .crew/logs/manager.log",
+    )
     if call.json:
         undecided = [
             {"task": p.task, "title": p.title, "status": p.state, "why": p.why} for p in points
         ]
-        print_json({"steps": made.steps, "open": undecided})
+        error = error_document(failed) if points else {}
+        print_json({**error, "steps": made.steps, "open": undecided})
+        return failed.exit_code if points else 0
     if points:
-        raise CheckFailed(
-            f"this is open and needs a person:\n{board_text(points)}",
-            hint="`crew show ID` shows more; its output is in .crew/logs/manager.log",
-        )
+        raise failed
     narrate(call, "nothing is open")
+    return 0

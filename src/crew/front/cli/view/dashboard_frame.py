@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from crew.domain.rows.agent import SYMBOLS, Agent, AgentState
-from crew.domain.rows.channel import Channel, Member
+from crew.domain.rows.channel import Channel
 from crew.domain.rows.quest import Quest, QuestState
-from crew.domain.rows.run import Run
 from crew.domain.rows.task import TaskState
 from crew.domain.world import World
 from crew.front.cli.call import Call
 from crew.front.cli.output import cut, dollars, line, table_lines, thousands
 from crew.front.cli.watching.ps import NO_RUNNER, UNDER_WAY, around
+from crew.runner.cost_views import Spender, spenders
 from crew.runner.views.quest_views import quest_line, role_title
 from crew.runner.views.row_views import agents_by_age
 from crew.store.database import Database
@@ -46,7 +46,7 @@ def frame(call: Call, world: World, *, doing: dict[str, str], lock: Path) -> lis
     shown = table_lines(HEAD, rows, call, width=None) if rows else ["no agents yet"]
     unmerged = [task.id for task in world.tasks.values() if task.awaits_merge]
     first, *waiting = around(world, runner, unmerged=unmerged)
-    total = _totals([*world.runs.values(), *world.members.values()])
+    total = _totals(spenders(world))
     return [
         first,
         count_tasks(world),
@@ -104,10 +104,10 @@ def count_tasks(world: World) -> str:
     return "tasks: " + (", ".join(f"{count} {words}" for words, count in counts if count) or "none")
 
 
-def _totals(spenders: Sequence[Run | Member]) -> str:
-    """The same sum as that of `crew cost`: terminals and reviews by hand have no agent."""
-    tokens = sum(one.input_tokens + one.output_tokens for one in spenders)
-    costs = [one.cost_usd for one in spenders]
+def _totals(found: Sequence[Spender]) -> str:
+    """The same sum as that of `crew cost`; not all of it belongs to an agent of the table."""
+    tokens = sum(one.input_tokens + one.output_tokens for one in found)
+    costs = [one.cost_usd for one in found]
     total = dollars(None if None in costs else sum(cost or 0.0 for cost in costs))
     return f"total: {thousands(tokens)} tokens, {total}"
 

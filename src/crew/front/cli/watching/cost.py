@@ -1,4 +1,4 @@
-"""`crew cost`: adds up the tokens and dollars of runs and channels."""
+"""`crew cost`: adds up the tokens and dollars of runs, channels and managers."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ HEAD = ("RUNS", "STEPS", "INPUT", "OUTPUT", "COST")
 
 
 @command("cost", example="crew cost\ncrew cost --by day --json")
-@click.option("--by", type=click.Choice(WAYS), default="task", help="task")
+@click.option("--by", type=click.Choice(WAYS), default="task", help="How to group the sums.")
 @pass_call
 def cost(call: Call, by: str) -> None:
     """Add up tokens and dollars.

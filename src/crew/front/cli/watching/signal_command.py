@@ -29,7 +29,7 @@ _TEXTS = {
     "progress": "What was done.",
     "continue-at": "Where to pick up.",
     "question": "What only a person can answer.",
-    "context": "What one must know to answer or to act.",
+    "context": "What the reader must know to answer or to act.",
     "role": "The role that must act first.",
     "reason": "Why it must.",
 }

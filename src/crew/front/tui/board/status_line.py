@@ -69,6 +69,7 @@ def _counts(picture: Picture) -> str:
 
 
 def _spent(picture: Picture) -> str:
-    """The cost of all runs and members; a part that is unknown is said."""
-    known, is_partly_unknown = spent(picture.world.runs, picture.world.members)
+    """The cost of all runs, members and managers; a part that is unknown is said."""
+    world = picture.world
+    known, is_partly_unknown = spent(world.runs, world.members, world.managers)
     return f"${known:.2f}{' and unknown' if is_partly_unknown else ''}"

@@ -1,10 +1,11 @@
 """What the board needs to know about all tasks, computed once for each change of a table."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from crew.domain.kernel.frozen import frozen
+from crew.domain.rows.agent import Manager
 from crew.domain.rows.channel import Member
 from crew.domain.rows.question import Question
 from crew.domain.rows.run import Run
@@ -89,11 +90,9 @@ def asking_runs(questions: Mapping[str, Question]) -> Mapping[str, Question]:
 
 
 @by_identity
-def spent(runs: Mapping[str, Run], members: Mapping[str, Member]) -> tuple[float, bool]:
-    """The dollars of all runs and members, and whether some costs are unknown."""
-    costs = [one.cost_usd for one in _spenders(runs.values(), members.values())]
+def spent(
+    runs: Mapping[str, Run], members: Mapping[str, Member], managers: Mapping[str, Manager]
+) -> tuple[float, bool]:
+    """The dollars of all runs, members and managers, and whether some costs are unknown."""
+    costs = [one.cost_usd for rows in (runs, members, managers) for one in rows.values()]
     return sum(cost for cost in costs if cost is not None), None in costs
-
-
-def _spenders(runs: Iterable[Run], members: Iterable[Member]) -> list[Run | Member]:
-    return [*runs, *members]

@@ -32,7 +32,7 @@ class CostPage(Page):
 
     title: ClassVar[str] = "Cost"
     empty: ClassVar[str] = "no runs yet, so nothing was spent"
-    kinds: ClassVar[tuple[str, ...]] = ("run", "member", "channel")
+    kinds: ClassVar[tuple[str, ...]] = ("run", "member", "channel", "manager")
     DEFAULT_CSS = "CostPage { height: 1fr; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("b", "next_way", "by task, agent, model or day", show=False)
