@@ -165,7 +165,10 @@ def test_one_reviewer_may_be_written_without_a_list(repo):
             "[tui.keybindings]\nx = { command = 'd {{.Task}}' }\n",
             [":2", "tui.keybindings.x.command", "{{.Task}} is unknown", "{{.TaskID}}"],
         ),
-        ("[tui.keybindings]\n'ctrl-r' = { command = 'd' }\n", [":2", "ctrl-r is no key", "f5"]),
+        (
+            "[tui.keybindings]\n'ctrl-r' = { command = 'd' }\n",
+            [":2", "ctrl-r is not the name of a key", "f5"],
+        ),
         ("[tui.keybindings]\nx = { description = 'd' }\n", ["'x'", "has no command"]),
         (
             "[agents.x]\ncommand_template = '{{.Promt}}'\n",

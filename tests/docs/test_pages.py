@@ -10,6 +10,8 @@ import pytest
 
 from crew import Crew, Quest, Running
 from crew.config.layers.layers import load_settings
+from crew.config.model import TABLES
+from crew.config.validate_config import readers
 from crew.config.workflow_files import load_workflow
 from crew.front.cli.call import Call
 from crew.front.cli.root import root
@@ -186,3 +188,17 @@ def test_every_decision_has_the_same_form(page):
         "Consequence.",
     ]
     assert len(text.splitlines()) <= 20
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_configuration_page_explains_every_key(table):
+    page = (ROOT / "docs/configuration.md").read_text()
+    missing = [
+        key
+        for key in readers(TABLES[table])
+        if not any(
+            f"`{spelling}`" in page
+            for spelling in (f"{table}.{key}", f"{table}.*", f"[{table}] {key}", key)
+        )
+    ]
+    assert missing == []

@@ -22,7 +22,7 @@ from crew.workplace import find_workplace
 from front.screen import PATIENCE_S, Screen
 from repositories import lay_repository, new_template
 from surroundings import own_home
-from warm import READ_AT_START, warm_python
+from warm import READ_AT_START, Piped, warm_python
 
 CREW = Path(sys.executable).with_name("crew")
 FILES = {"readme": "hello\n"}
@@ -91,8 +91,7 @@ def called(
 ) -> "subprocess.CompletedProcess[str]":
     """Call `crew`, in a new process only where that could make a difference."""
     args = [str(arg) for arg in args]
-    needs_new = any(env[name] != os.environ.get(name) for name in env if _is_read_at_start(name))
-    if not needs_new:
+    if not _needs_new(env):
         argv = ["crew", *args]
         return warm_python().run(argv, cwd=cwd, env=env, stdin=stdin, limit_s=PATIENCE_S)
     return subprocess.run(
@@ -107,8 +106,9 @@ def called(
     )
 
 
-def _is_read_at_start(name: str) -> bool:
-    return name.startswith(READ_AT_START)
+def _needs_new(env: Mapping[str, str]) -> bool:
+    """Whether a variable that Python reads when it starts differs from ours."""
+    return any(env[name] != os.environ.get(name) for name in env if name.startswith(READ_AT_START))
 
 
 @dataclass
@@ -117,7 +117,7 @@ class CliScene:
 
     root: Path
     folder: Path
-    started: "list[subprocess.Popen[str]]" = field(default_factory=list)
+    started: "list[Piped | subprocess.Popen[str]]" = field(default_factory=list)
 
     def crew(self, *args: str, stdin: str = "", cwd: Path | None = None, **env: str) -> Said:
         done = called(args, cwd=cwd or self.root, env={**os.environ, **env}, stdin=stdin)
@@ -135,7 +135,17 @@ class CliScene:
         assert (said.code, said.json["error"]["code"]) == (exit_code, code), said
         return Refusal(**said.json["error"])
 
-    def start(self, *args: str, **env: str) -> "subprocess.Popen[str]":
+    def start(self, *args: str, **env: str) -> Piped:
+        """Call `crew` and go on; it ends with the scene."""
+        assert not _needs_new(env), "start it anew"
+        process = warm_python().start_piped(
+            ["crew", *args], cwd=self.root, env={**os.environ, **env}
+        )
+        self.started.append(process)
+        return process
+
+    def start_anew(self, *args: str, **env: str) -> "subprocess.Popen[str]":
+        """The same as a program of its own, for what a fork of a warm process would change."""
         process = subprocess.Popen(
             [CREW, *args],
             env={**os.environ, **env},
@@ -197,12 +207,12 @@ class CliScene:
             return []
 
 
-def _wait_or_kill(process: "subprocess.Popen[str]") -> None:
-    with process:  # closes its pipes
-        try:
-            process.communicate(timeout=PATIENCE_S)
-        except (subprocess.TimeoutExpired, ValueError):  # it hangs, or the test has read it all
-            process.kill()
+def _wait_or_kill(process: "Piped | subprocess.Popen[str]") -> None:
+    try:
+        process.communicate(timeout=PATIENCE_S)
+    except (subprocess.TimeoutExpired, ValueError):  # it hangs, or the test has read it all
+        process.kill()
+        process.wait()
 
 
 def until(is_true: Callable[[], bool], *, limit_s: float = PATIENCE_S) -> None:
@@ -274,7 +284,7 @@ def on_screen():
 def running(scene):
     """Starts `crew run`, and waits until it is up; it ends with the scene."""
 
-    def start(*args: str) -> "subprocess.Popen[str]":
+    def start(*args: str) -> Piped:
         process = scene.start("run", *args)
         until(lambda: scene.runner_pid() == process.pid)
         return process

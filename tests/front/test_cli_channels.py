@@ -162,12 +162,17 @@ def test_agents_talk_in_the_foreground_until_they_have_nothing_to_say(talk):
 def test_a_person_says_something_and_waits_for_the_answers(talk):
     _new(talk, "pm=scripted", "dev=scripted")
     said = talk.ok("channel", "say", "room", "How is it?", "--wait", "--json")
-    views = [json.loads(line) for line in said.lines]
-    assert [(one["by"], one["text"]) for one in views] == [
+    assert [(one["by"], one["text"]) for one in said.json] == [
         ("agent", "Good morning."),
         ("agent", "It works."),
         ("agent", "Then we are done."),
     ]
+
+
+def test_a_foreground_channel_prints_one_document_even_without_an_answer(talk):
+    talk.ok("channel", "new", "alone")
+    assert talk.ok("channel", "say", "alone", "Hello?", "--wait", "--json").json == []
+    assert talk.ok("channel", "run", "alone", "--json").json == []
 
 
 def test_a_program_without_a_memory_is_told_the_whole_conversation(talk):

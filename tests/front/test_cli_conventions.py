@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -13,8 +14,8 @@ from click.testing import CliRunner
 
 from crew.front.cli import exit_codes
 from crew.front.cli.call import Call
-from crew.front.cli.catalogue import ALIASES, COMMANDS
-from crew.front.cli.command_shape import CrewCommand
+from crew.front.cli.catalogue import ALIASES, COMMANDS, LATER
+from crew.front.cli.command_shape import CrewCommand, CrewGroup
 from crew.front.cli.main import run
 from crew.front.cli.output import cut, line, table_lines, text_width
 from crew.front.cli.root import root
@@ -34,13 +35,14 @@ def test_every_command_has_help_with_an_example_and_the_same_first_line(name):
     assert found.name == name
     assert found.help is not None
     assert found.help.strip().splitlines()[0] == COMMANDS[name].help
-    commands = found.commands.values() if isinstance(found, click.Group) else [found]
-    for one in commands:
-        assert isinstance(one, CrewCommand)
+    below = found.commands.values() if isinstance(found, click.Group) else []
+    for one in (found, *below):
+        assert isinstance(one, CrewCommand | CrewGroup)
         shown = CliRunner().invoke(one, ["--help"], obj=Call())
         assert shown.exit_code == 0
         assert "Example:\n  crew " in shown.output or "Example:\n  eval" in shown.output
         assert "--json" in shown.output
+        assert "-h, --help" in shown.output
 
 
 def test_help_lists_every_command(scene):
@@ -292,3 +294,63 @@ def test_wide_and_long_texts_stay_in_their_columns():
     assert line("a\x1b[31mb\nc") == "ab"
     assert Path(CREW).exists()
     assert root.name == "root"
+
+
+@pytest.mark.parametrize("name", sorted(LATER))
+def test_a_command_of_a_later_version_is_named_and_not_taken_for_a_mistake(scene, name):
+    refused = scene.refused(2, "usage", name)
+    assert f"`crew {name}` is not supported" in refused.message
+    assert "did you mean" not in refused.hint
+    assert name not in COMMANDS
+
+
+@pytest.mark.parametrize(
+    "args", [("signal",), ("channel", "override", "room", "pm"), ("plugin", "install")]
+)
+def test_a_missing_choice_is_one_sentence(scene, args):
+    refused = scene.refused(2, "usage", *args)
+    assert refused.message.startswith("missing argument '{")
+    assert refused.hint == f"`crew {' '.join(args[:2])} --help` shows its usage"
+
+
+@pytest.mark.parametrize("typed", ["²", "banana", "-1s", ""])
+def test_a_wrong_duration_is_answered_with_right_ones(scene, typed):
+    assert (
+        'is not a duration like "30s"'
+        in scene.refused(2, "usage", "events", "--since", typed).message
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "what"),
+    [(("rm", "1"), "removed"), (("clean",), "removed"), (("trust", "--revoke"), "approved")],
+)
+def test_a_no_is_an_answer_too_and_one_document(scene, on_screen, args, what):
+    scene.ok("new", "--title", "x")
+    words = f'"{CREW}" --json {" ".join(args)} >answer'
+    screen = on_screen(["/bin/sh", "-c", words], cwd=scene.root)
+    screen.until("[y/N]")
+    screen.type("n\n")
+    assert screen.ended() == 0
+    document = json.loads((scene.root / "answer").read_text())
+    assert document[what] is (what == "approved")
+    assert scene.status("1") == "todo"
+
+
+def test_a_terminal_that_does_not_know_its_size_gets_whole_lines(scene, on_screen):
+    scene.ok("new", "--title", "readable")
+    screen = on_screen([CREW, "list"], cwd=scene.root)  # without a size, as in some containers
+    assert screen.ended() == 0
+    assert "readable" in screen.shown
+
+
+def test_a_read_only_disk_is_named_once_however_often_a_command_looks(
+    tmp_path, monkeypatch, capsys
+):
+    real = os.statvfs(tmp_path)
+    read_only = os.statvfs_result((*real[:8], os.ST_RDONLY, *real[9:]))
+    monkeypatch.setattr("crew.front.cli.call.os.statvfs", lambda _folder: read_only)
+    call = Call()
+    for _ in range(2):
+        call.note_read_only(tmp_path)
+    assert capsys.readouterr().err.count("read-only") == 1

@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import os
 import signal
 import sqlite3
 import subprocess
@@ -15,6 +16,7 @@ from crew.runner.background.detached import start_runner
 from crew.system.processes.ownership import find_process
 from crew.workplace import find_workplace
 from front.conftest import PATIENCE_S, until
+from warm import warm_python
 
 AGENT_FIELDS = set(
     "name kind status task session worktree branch task_assigned_at started_at step_count"  # noqa: SIM905
@@ -309,13 +311,26 @@ def test_ctrl_c_ends_the_runner_with_130(scene, running):
     assert runner.wait(timeout=PATIENCE_S) == 130
 
 
+IMPATIENT = """
+import sys
+from crew.front.cli.main import main
+from crew.store.database import open_database
+open_database.__kwdefaults__["wait_s"] = 0.2
+main(sys.argv[1:])
+"""
+"""A crew that waits for a locked database less long than ten seconds."""
+
+
 def test_a_locked_database_means_try_later(scene):
     held = sqlite3.connect(scene.root / ".crew/crew.db", isolation_level=None)
     held.execute("BEGIN IMMEDIATE")
-    refusal = scene.refused(75, "try_later", "spawn")
+    argv = ["-c", IMPATIENT, "--json", "spawn"]
+    done = warm_python().run(argv, cwd=scene.root, env=os.environ)
     held.execute("ROLLBACK")
     held.close()
-    assert refusal.hint
+    refusal = json.loads(done.stdout)["error"]
+    assert (done.returncode, refusal["code"]) == (75, "try_later")
+    assert refusal["hint"]
     scene.ok("spawn")
 
 

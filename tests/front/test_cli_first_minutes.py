@@ -207,6 +207,22 @@ def test_a_program_that_vanishes_pauses_its_kind_and_a_retry_continues_the_task(
     assert scene.crew("run", "--drain").code == 0
 
 
+def test_a_program_gone_while_no_agent_works_pauses_its_kind_until_it_is_back(scene, running):
+    program = scene.folder / "mine"
+    program.write_text("#!/bin/sh\necho a > a && git add a && git commit -qm a && echo DONE\n")
+    program.chmod(0o755)
+    scene.configure(f'[agents.mine]\ncommand_template = "{program}"\n')
+    running("--agent", "mine", "--agents", "1")
+    program.rename(scene.folder / "moved")
+    scene.ok("new", "--title", "one")
+    until(lambda: scene.ok("inbox", "--json").json != [])
+    assert f"{program} is not installed" in scene.ok("ps").err + scene.ok("ps").out
+    assert scene.status("1") == "todo"
+    (scene.folder / "moved").rename(program)
+    until(lambda: scene.status("1") == "merged")
+    assert scene.ok("inbox", "--json").json == []
+
+
 def test_the_doctor_names_an_agent_without_a_login_and_how_to_log_in(scene):
     program = scene.folder / "claude"
     program.write_text("#!/bin/sh\necho '{\"loggedIn\": false}'\nexit 1\n")
@@ -407,3 +423,7 @@ def test_an_agent_that_can_change_no_file_is_given_no_tasks(scene):
     scene.ok("spawn", "A")
     scene.refused(2, "not_a_worker", "agents", "set", "A", "claude-reviewer")
     assert kinds(scene)["A"] != "claude-reviewer"
+
+
+def test_a_kind_that_works_is_not_retried_and_not_taken_for_a_task(scene):
+    assert "claude" in scene.refused(5, "not_paused", "retry", "claude").message

@@ -79,11 +79,17 @@ def test_what_it_cannot_decide_is_listed_with_the_reason(managed):
     managed.ok("new", "--title", "paint it", "--after", "1")
     said = auto(managed, "--json")
     assert said.code == 6
-    document, _ = json.JSONDecoder().raw_decode(said.out)
+    document = said.json
+    assert document["error"]["code"] == "check_failed"
     assert [(one["task"], one["why"]) for one in document["open"]] == [
         ("1", "ready to start"),
         ("2", "waits for 1"),
     ]
+
+
+def test_its_end_is_one_document_too(managed):
+    assert managed.ok("manager", "--stop", "--json").json["stopped"] is True
+    assert auto(managed, "--json").json["open"] == []
 
 
 def test_it_is_told_the_board_and_its_commands(managed):

@@ -118,7 +118,7 @@ def test_config_set_changes_one_value_and_says_what_holds(scene):
     assert scene.ok("config", "get", "run.agents").out == "4\n"
     own = scene.ok("config", "set", "--user", "run.agents", "9")
     assert own.out == said.out
-    assert "~/.config/crew/config.toml says 9 now, but a later one wins" in own.err
+    assert "~/.config/crew/config.toml has 9, but a later layer overrides it" in own.err
     changed = scene.ok("config", "set", "run.agents", "5", "--json", CREW_RUN_AGENTS="8").json
     assert changed == {
         "key": "run.agents",

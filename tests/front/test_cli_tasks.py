@@ -575,3 +575,20 @@ def test_a_crew_does_not_take_the_tasks_of_another_namespace_for_its_own(scene):
     scene.ok("new", "--title", "hers", CREW_TASKS_NAMESPACE="ann")
     (hers,) = scene.ok("list", "--json", CREW_TASKS_NAMESPACE="ann").json
     assert hers["status"] == "todo"
+
+
+def test_a_parent_is_named_like_any_task_and_may_be_gone(scene):
+    scene.ok("new", "--title", "whole")
+    scene.ok("new", "--title", "part", "--parent", "1")
+    for spelling in ("1", "#1", "crew-1"):
+        assert [one["id"] for one in scene.ok("list", "--parent", spelling, "--json").json] == ["2"]
+    scene.refused(3, "not_found", "list", "--parent", "9")
+    (scene.root / ".crew/tasks/default/1.md").unlink()
+    (scene.root / ".crew/tasks/default/1.meta.json").unlink()
+    assert [one["id"] for one in scene.ok("list", "--parent", "1", "--json").json] == ["2"]
+
+
+def test_an_empty_message_is_refused(scene):
+    scene.ok("new", "--title", "one")
+    scene.refused(2, "empty_message", "send", "1", " ")
+    scene.refused(2, "empty_message", "send", "1", "-", stdin="\n")

@@ -102,3 +102,7 @@ def test_an_agent_may_look_at_the_list_and_not_change_it(scene):
     assert "is for people" in refused
     assert refused.split()[-1] == "4"
     assert not file().exists()
+
+
+def test_a_repository_that_is_not_there_is_not_found(scene):
+    scene.refused(3, "folder_not_found", "workspace", "add", "not/there")

@@ -40,7 +40,7 @@ def test_the_last_plan_counts(planner, way):
 FAULTS = [
     ([], "a list with at least one step"),
     ("a, b", "must be an array"),
-    ([5], "step 1 is no object"),
+    ([5], "step 1 is not an object"),
     ([step("a"), step("a")], "the id 'a' is used 2 times"),
     ([step("a", "b"), step("b", "a")], "in a cycle: a → b → a"),
     ([step("a", "z")], "step a waits for 'z', which is not in the plan"),

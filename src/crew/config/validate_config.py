@@ -128,7 +128,13 @@ def _check_tui(layer: Layer, tui: Mapping[str, Any]) -> None:
         own = (*path, key)
         if key_name(key) is None:
             hint = 'write it like "ctrl+r", "f5" or "X"'
-            raise _mistake(layer, own, "is no key", hint=hint, code="invalid_value")
+            raise _mistake(
+                layer,
+                own,
+                "is not the name of a key on the keyboard",
+                hint=hint,
+                code="invalid_value",
+            )
         _check_table(layer, own, _table(layer, own, value), KeyBinding)
 
 

@@ -6,6 +6,7 @@ from front.tui.sample_crew import make_sample, sample_time
 from front.tui.snapshots import FOLDER, SIZES, in_utc, scenes, taken
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("size", SIZES)
 def test_pages_and_panes_look_as_before(tmp_path, monkeypatch, size):
     """`make snapshots` writes them anew; look at the difference before you commit it."""

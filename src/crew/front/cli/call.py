@@ -23,6 +23,7 @@ class Call:
     no_colour: bool = False
     quiet: bool = False
     verbose: bool = False
+    has_noted_disk: bool = False
 
     def workplace(self) -> "Workplace":
         # Slow to import, and not needed for help or a list of agents.
@@ -39,8 +40,11 @@ class Call:
         return found
 
     def note_read_only(self, folder: Path) -> None:
-        """Print that nothing can be changed here, if that is so."""
-        if not self.quiet and os.statvfs(folder).f_flag & os.ST_RDONLY:
+        """Print once that nothing can be changed here, if that is so."""
+        if self.quiet or self.has_noted_disk:
+            return
+        if os.statvfs(folder).f_flag & os.ST_RDONLY:
+            self.has_noted_disk = True
             note = "this disk is read-only: crew shows what is on it and can change nothing"
             print(note, file=sys.stderr)
 

@@ -133,6 +133,9 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
 
 ALIASES = {"add": "new", "ls": "list", "d": "dashboard", "wait": "poll"}
 
+LATER = frozenset({"web", "report", "cluster", "worker"})
+"""Commands that a later version will have."""
+
 HIDDEN = {
     "_pane-ended": Entry("terminal.terminal_ended:terminal_ended", "Report that a terminal ended."),
     "_manager-door": Entry(

@@ -28,7 +28,7 @@ def common_flags() -> list[click.Parameter]:
     return [
         flag("--json", help_text="Print one JSON document on stdout."),
         flag("--no-color", "no_colour", help_text="Print no colours."),
-        flag("-q", "--quiet", help_text="Say nothing but the answer."),
+        flag("-q", "--quiet", help_text="Print only the answer."),
         flag("-v", "--verbose", help_text="Show where an unexpected error came from."),
     ]
 
@@ -58,13 +58,15 @@ class CrewCommand(click.Command):
 
 
 class CrewGroup(click.Group):
-    """A command that has subcommands and can also be called by itself."""
+    """A command that has subcommands, with the common flags and an example."""
 
     def __init__(self, *args: Any, example: str = "", **attributes: Any) -> None:
-        given = {"context_settings": HELP_FLAGS, **attributes, "invoke_without_command": True}
-        super().__init__(*args, **given)
+        super().__init__(*args, **{"context_settings": HELP_FLAGS, **attributes})
         self.params = [*self.params, *common_flags()]
         self.example = example
+
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(HELP_FLAGS["help_option_names"])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         print_example(formatter, self.example)

@@ -23,3 +23,11 @@ def show_agent(call: Call, workplace: "Workplace", name: str, words: str) -> Non
         print_json(agent_view(world, world.agents[name]))
     else:
         narrate(call, words)
+
+
+def show_reply(call: Call, reply: object) -> None:
+    """Print crew's answer to an agent that sees no `.crew`."""
+    if call.json:
+        print_json({"reply": reply})
+    else:
+        narrate(call, str(reply))

@@ -103,6 +103,9 @@ def _usage(error: click.ClickException) -> str:
     words = error.format_message()
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         words = "missing command"
+    elif isinstance(error, click.MissingParameter) and error.param is not None:
+        # Click's own words spread the choices over many lines; the metavar has them already.
+        words = f"missing {error.param.param_type_name} {error.param.get_error_hint(error.ctx)}"
     if "\n" in words:
         return words
     where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "crew"

@@ -176,7 +176,10 @@ def _coloured(text: str, row: Sequence[str], call: Call) -> str:
 
 
 def terminal_width() -> int | None:
-    return os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else None
+    """The columns of the terminal; None if there is none, or if it does not know its size."""
+    return (
+        os.get_terminal_size(sys.stdout.fileno()).columns or None if sys.stdout.isatty() else None
+    )
 
 
 def text_width(text: str) -> int:

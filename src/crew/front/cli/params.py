@@ -30,7 +30,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
         from crew.config.toml.value_kinds import read_duration  # noqa: PLC0415 - for few commands
 
         try:
-            return read_duration(float(value) if str(value).isdigit() else value)
+            return read_duration(float(value) if str(value).isdecimal() else value)
         except ValueError as error:
             self.fail(f"{value!r} is not {error}", param, ctx)
 
@@ -63,9 +63,10 @@ def kind_option(text: str) -> Decorator:
     return click.option("--agent", "kind", metavar="KIND", shell_complete=complete_kinds, help=text)
 
 
-worker_option = click.option(
-    "--worker", metavar="A", shell_complete=complete_kinds, help="Same as --agent."
-)
+def worker_option(same_as: str) -> Decorator:
+    return click.option(
+        "--worker", metavar="A", shell_complete=complete_kinds, help=f"Same as {same_as}."
+    )
 
 
 def one_agent(agent: str | None, worker: str | None) -> str | None:
@@ -88,7 +89,9 @@ def confirm(question: str, *, yes: bool) -> bool:
         return True
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
-            f"{question} There is no terminal to ask.", hint="confirm with --yes", code="needs_yes"
+            f"this needs a yes, and there is no terminal to ask at: {question}",
+            hint="confirm with --yes",
+            code="needs_yes",
         )
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in {"y", "yes"}

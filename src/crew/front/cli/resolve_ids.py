@@ -1,5 +1,6 @@
 """Resolves the agent or task that a person names; a task id has several spellings."""
 
+from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from crew.domain.kernel.errors import CrewError, NotFound
@@ -29,10 +30,14 @@ def task_of(workplace: "Workplace", named: str, world: World | None = None) -> s
 
 
 def retried(workplace: "Workplace", named: str) -> str:
-    """The name of an agent or of a paused agent kind unchanged, or the full id of a task."""
+    """The name of an agent or of an agent kind unchanged, or the full id of a task."""
     world = load_world(workplace.db)
-    is_name = named in world.crew or named in world.outages
+    is_name = named in world.crew or named in world.outages or named in _kinds(workplace)
     return named if is_name else workplace.source.resolve(named)
+
+
+def _kinds(workplace: "Workplace") -> Container[str]:
+    return workplace.settings.agents.by_name
 
 
 def _last_task(workplace: "Workplace", agent: str) -> str | None:

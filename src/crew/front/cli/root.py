@@ -9,13 +9,15 @@ from pathlib import Path
 import click
 
 import crew
+from crew.config.reserved_keys import NOT_SUPPORTED
 from crew.front.cli.call import Call
-from crew.front.cli.catalogue import ALIASES, COMMANDS, HIDDEN, SECTIONS
+from crew.front.cli.catalogue import ALIASES, COMMANDS, HIDDEN, LATER, SECTIONS
 from crew.front.cli.command_shape import common_flags, print_example
 from crew.front.cli.ctrl_c import take_back_ctrl_c
 from crew.front.cli.exit_codes import ended
 from crew.front.cli.output import prepare_streams
 
+LISTED = "`crew --help` lists the commands"
 COMPLETE_VARIABLE = "_CREW_COMPLETE"
 AGENT_HELP = "crew.agent_help"
 VIEW_HINT = "crew.view_hint"
@@ -82,10 +84,12 @@ def _help_for(role: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
 
 
 def _unknown(name: str, ctx: click.Context) -> click.UsageError:
+    if name in LATER:
+        return click.UsageError(f"`crew {name}` {NOT_SUPPORTED}\n{LISTED}", ctx=ctx)
     import difflib  # noqa: PLC0415 - only after a mistyped name
 
     near = difflib.get_close_matches(name, [*COMMANDS, *ALIASES], n=1)
-    hint = f"did you mean `crew {near[0]}`?" if near else "`crew --help` lists the commands"
+    hint = f"did you mean `crew {near[0]}`?" if near else LISTED
     return click.UsageError(f"there is no command {name!r}\n{hint}", ctx=ctx)
 
 

@@ -13,7 +13,7 @@ from crew.domain.rows.channel import Interrupting, Mode, TurnOrder
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.channels.channel_invite import invite
 from crew.front.cli.channels.channel_watch import drive, list_channels, run, show, tail
-from crew.front.cli.command_shape import command, common_flags
+from crew.front.cli.command_shape import CrewGroup, command
 from crew.front.cli.output import narrate, print_json, say
 from crew.front.cli.params import DURATION, channel_argument, member_argument, text_or_stdin
 from crew.front.cli.tab_completion import complete_kinds
@@ -31,7 +31,11 @@ crew channel new standup --member pm=claude --member dev=codex --timeout 5m --ro
 crew channel new plan --council --topic "Split the store?" --member claude --member codex"""
 
 
-@click.group("channel", params=common_flags())
+@click.group(
+    "channel",
+    cls=CrewGroup,
+    example="crew channel new reviews --member claude --member codex\ncrew channel tail reviews -f",
+)
 def channel() -> None:
     """Let agents and people talk, one at a time."""
 
@@ -108,7 +112,7 @@ def new(call: Call, /, name: str, **wishes: Any) -> None:
     ask(workplace, Request(verb="channel_new", args={"channel": name, **args}))
     for one in args["members"]:
         if not one["agent_kind"]:
-            hint = f"`crew channel invite {name} {one['name']}` tells how it connects"
+            hint = f"`crew channel invite {name} {one['name']}` prints how it connects"
             narrate(call, f"no agent is configured as {one['name']}: {hint}")
     if call.json:
         world = load_channels(workplace.db)
@@ -154,7 +158,7 @@ def _members(
         for text in wishes[option]:
             name, _, value = text.partition("=")
             if name not in known:
-                raise UsageError(f"{name!r} is no member", hint=f"members: {', '.join(known)}")
+                raise UsageError(f"{name!r} is not a member", hint=f"members: {', '.join(known)}")
             one = next(one for one in members if one["name"] == name)
             one[key] = DURATION.convert(value, None, None) if key == "timeout_s" else _rank(value)
     return members
@@ -164,7 +168,7 @@ def _rank(text: str) -> int:
     if text.isdecimal() and 1 <= int(text) <= 10:
         return int(text)
     raise UsageError(
-        f"{text!r} is no priority", hint="give a whole number from 1 to 10; the default is 5"
+        f"{text!r} is not a priority", hint="give a whole number from 1 to 10; the default is 5"
     )
 
 
@@ -287,7 +291,7 @@ def _said(call: Call, name: str, words: str, to: tuple[str, ...]) -> dict[str, A
         return reply
     if os.environ.get("CREW_CHANNEL") != _id_of_channel(call, name):
         raise NeedsLogin(
-            f"this is an agent's step, and it is no member of {name}",
+            f"this is an agent's step, and it is not a member of {name}",
             hint="write it in your answer, or ask with `crew signal`",
         )
     request = Request(verb="channel_post", args={"token": token, "text": words})

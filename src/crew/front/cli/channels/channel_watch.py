@@ -1,5 +1,6 @@
 """`crew channel list`, `show`, `tail` and `run`: posts, members, and whose turn is next."""
 
+import functools
 import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -9,12 +10,15 @@ import click
 from crew.domain.channels.channel_plan import is_resting
 from crew.domain.channels.channel_requests import find_channel
 from crew.domain.commands import CommandKind
+from crew.domain.kernel.errors import Interrupted
+from crew.domain.kernel.frozen import frozen
 from crew.domain.requests import Request
 from crew.domain.scope import Scope
 from crew.domain.world import row_from
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.output import (
+    counted,
     line,
     narrate,
     painted,
@@ -82,7 +86,7 @@ def show(call: Call, name: str) -> None:
     if call.json:
         print_json(view)
         return
-    limit = "no limit" if view["rounds"] is None else f"{view['rounds']} rounds"
+    limit = "no limit" if view["rounds"] is None else counted(view["rounds"], "round")
     say(f"{view['name']}: {view['state']}, {view['mode']}, {view['interrupt']}, {limit}")
     for word in ("topic", "decision"):
         if view[word]:
@@ -131,7 +135,9 @@ def tail(call: Call, name: str, *, follow: bool, count: int) -> None:
         return
     print_posts(call, shown)
     if follow:
-        _follow(call, workplace, channel.id, after=last, until=_is_closed(channel.id))
+        show = functools.partial(print_posts, call)
+        watch = ChannelWatch(workplace=workplace, channel=channel.id, show=show)
+        _follow(watch, after=last, until=_is_closed(channel.id))
 
 
 def _is_closed(name: str) -> "Callable[[World], bool]":
@@ -147,20 +153,28 @@ def print_posts(call: Call, posts: "Iterable[Post]") -> None:
         say(under(f"{str(moment(post.at))[11:19]} {head}", post.text))
 
 
-def _follow(
-    call: Call, workplace: "Workplace", name: str, *, after: int, until: "Callable[[World], bool]"
-) -> int:
-    """Print new posts until the condition is true; returns the number of the last post.
+@frozen
+class ChannelWatch:
+    """A channel that is watched, and what shows its new posts."""
+
+    workplace: "Workplace"
+    channel: str
+    show: "Callable[[Iterable[Post]], None]"
+
+
+def _follow(watch: ChannelWatch, *, after: int, until: "Callable[[World], bool]") -> int:
+    """Show new posts until the condition is true; returns the number of the last post.
 
     The world may be large, so it is read again only after a change.
     """
+    workplace = watch.workplace
     seen = -1
     while True:
         newest = last_fact(workplace.db)
         if newest != seen:
             world, seen = load_world(workplace.db), newest
-            posts = load_posts(workplace.db, world.channels[name], after=after)
-            print_posts(call, posts)
+            posts = load_posts(workplace.db, world.channels[watch.channel], after=after)
+            watch.show(posts)
             after += len(posts)
         if until(world):
             return after
@@ -189,23 +203,40 @@ def drive(
     after: int | None,
     waits_for_guests: bool = False,
 ) -> int:
-    """Watch a channel until it rests; without a runner, this process is one for this channel only.
+    """Watch a channel until it rests; with --json the posts are one document at the end."""
+    said: list[Post] = []
+    show = said.extend if call.json else functools.partial(print_posts, call)
+    world = load_channels(workplace.db)
+    start = world.channels[name].sequence if after is None else after
+    _watch(
+        call,
+        ChannelWatch(workplace=workplace, channel=name, show=show),
+        after=start,
+        waits_for_guests=waits_for_guests,
+    )
+    if call.json:
+        print_json([post_view(post) for post in said])
+    return 0
+
+
+def _watch(call: Call, watch: ChannelWatch, *, after: int, waits_for_guests: bool) -> None:
+    """Without a runner, this process is one for this channel only.
 
     The running runner may serve something else, and end before this channel rests.
     """
-    world = load_channels(workplace.db)
-    start = world.channels[name].sequence if after is None else after
+    workplace, name = watch.workplace, watch.channel
     while True:
         if (runner := find_runner(workplace.lock_file)) is not None:
             narrate(call, f"{name} is left to the runner that is up: pid {runner.get('pid', '?')}")
-            start = _follow(call, workplace, name, after=start, until=_is_quiet(workplace, name))
+            after = _follow(watch, after=after, until=_is_quiet(workplace, name))
             if is_resting(load_world(workplace.db), name):
-                return 0
+                return
         try:
             stays = waits_for_guests and _has_guests(load_channels(workplace.db), name)
-            return _drive_here(call, workplace, name, after=start, stays=stays)
+            _drive_here(watch, after=after, stays=stays)
         except LockHeld:
             continue  # another process became the runner first
+        return
 
 
 def _is_quiet(workplace: "Workplace", name: str) -> "Callable[[World], bool]":
@@ -223,25 +254,28 @@ def _has_guests(world: "World", name: str) -> bool:
     return is_open and any(one.assigned and not one.is_driven for one in members)
 
 
-def _drive_here(call: Call, workplace: "Workplace", name: str, *, after: int, stays: bool) -> int:
+def _drive_here(watch: ChannelWatch, *, after: int, stays: bool) -> None:
     from crew.front.cli.crew.run_command import open_log  # noqa: PLC0415 - only to run a channel
     from crew.front.mcp.autostart import mcp_server  # noqa: PLC0415 - loads asyncio
     from crew.runner.run_crew import RunnerOptions, run_crew  # noqa: PLC0415 - the heaviest import of all
 
+    workplace, name = watch.workplace, watch.channel
+
     def prepare(runner: "Runner") -> None:
         channel = runner.engine.world.channels[name]
-        print_posts(call, load_posts(workplace.db, channel, after=after))
+        watch.show(load_posts(workplace.db, channel, after=after))
         runner.heed(Request(verb="look", args={}))
 
     options = RunnerOptions(
         drain=not stays,
         scope=Scope(channel=name, kinds=frozenset({CommandKind.TURN, CommandKind.VACATE})),
         patient=False,
-        told=lambda facts: print_posts(call, _new_posts(facts, name)),
+        told=lambda facts: watch.show(_new_posts(facts, name)),
     )
     open_log(workplace)
     runner = run_crew(workplace, prepare, options=options, beside=mcp_server)
-    return 130 if runner.interrupted else 0
+    if runner.interrupted:
+        raise Interrupted("interrupted", hint=f"`crew channel run {name}` continues it")
 
 
 def _new_posts(facts: "Iterable[Fact]", name: str) -> "list[Any]":

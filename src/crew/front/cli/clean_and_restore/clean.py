@@ -26,10 +26,10 @@ def clean(call: Call, *, yes: bool) -> None:
     for words in _told(found):
         narrate(call, words)
     if not confirm("Remove all this, with all agents, runs, events and logs?", yes=yes):
-        narrate(call, "nothing was removed")
+        _tell(call, found, removed=False)
         return
     remove_state(workplace)
-    _tell(call, found)
+    _tell(call, found, removed=True)
 
 
 def _told(found: "Inventory") -> list[str]:
@@ -43,15 +43,18 @@ def _told(found: "Inventory") -> list[str]:
     ]
 
 
-def _tell(call: Call, found: "Inventory") -> None:
+def _tell(call: Call, found: "Inventory", *, removed: bool) -> None:
     if call.json:
         print_json(
             {
+                "removed": removed,
                 "worktrees": list(found.worktrees),
                 "branches": list(found.contained),
                 "kept_branches": list(found.kept),
                 "tasks": list(found.tasks),
             }
         )
-        return
-    narrate(call, "all clean; `crew checkpoints TASK` lists its checkpoints")
+    elif removed:
+        narrate(call, "all clean; `crew checkpoints TASK` lists its checkpoints")
+    else:
+        narrate(call, "nothing was removed")

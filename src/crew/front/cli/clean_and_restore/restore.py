@@ -45,7 +45,7 @@ def checkpoints(call: Call, task: str) -> None:
 def restore(call: Call, task: str, number: int | None, into: Path | None) -> None:
     """Write a checkpoint's files to a folder.
 
-    Without a name it writes the last checkpoint, to a new folder next to the worktrees. Nested
+    Without a number it writes the last checkpoint, to a new folder next to the worktrees. Nested
     repositories are restored with their commits. Nothing that exists is touched. Prints the folder.
     """
     workplace = call.workplace()

@@ -101,7 +101,7 @@ def seen_world(workplace: "Workplace") -> World:
 def run(call: Call, *, count: int | None, kind: str | None, drain: bool, detach: bool) -> int:
     """Run the crew until it is stopped or all work is done.
 
-    Without agents it makes as many as [run] agents says. An idle agent is of the kind that holds
+    Without agents it makes as many as `[run] agents` names. An idle agent is of the kind that holds
     now, unless you chose one for it (crew spawn --agent, crew agents set). If the program of every
     agent is missing, it ends with 1 before a task is taken. With --drain the exit code is 0 if all
     it took is merged or closed, 6 if not (the list is on stderr), and 75 if a delivery waits.

@@ -19,7 +19,7 @@ from crew.domain.rows.workflow import Workflow
 from crew.domain.rules import Rules
 from crew.domain.world import World
 from crew.front.cli.call import Call, pass_call
-from crew.front.cli.command_shape import command, common_flags
+from crew.front.cli.command_shape import CrewGroup, command
 from crew.front.cli.output import dollars, narrate, print_json, say, table
 from crew.front.cli.params import text_or_stdin
 from crew.front.cli.quests.quest_drawing import quest_drawing
@@ -50,7 +50,7 @@ def _complete_quests(
 quest_argument = click.argument("quest_id", metavar="ID", shell_complete=_complete_quests)
 
 
-@click.group("quest", params=common_flags())
+@click.group("quest", cls=CrewGroup, example='crew quest new "Add a login page"\ncrew quest list')
 def quest() -> None:
     """Have a request planned into items and built."""
 

@@ -20,7 +20,10 @@ HEAD = ("NAME", "ROLE", "MODEL", "INSTALLED", "DESCRIPTION")
 
 
 @click.group(
-    "agents", cls=CrewGroup, example="crew agents\ncrew agents --json\ncrew agents set A codex"
+    "agents",
+    cls=CrewGroup,
+    invoke_without_command=True,
+    example="crew agents\ncrew agents --json\ncrew agents set A codex",
 )
 @click.pass_context
 def agents(ctx: click.Context) -> None:

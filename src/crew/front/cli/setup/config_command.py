@@ -19,13 +19,15 @@ from crew.config.validate_config import Layer, has_key
 from crew.domain.kernel.errors import CrewError, NotFound
 from crew.domain.kernel.suggest import nearest
 from crew.front.cli.call import Call, pass_call
-from crew.front.cli.command_shape import command, common_flags
+from crew.front.cli.command_shape import CrewGroup, command
 from crew.front.cli.output import narrate, print_json, say
 from crew.trusted_config import approve_key, trusted_layers
 from crew.workplace import find_root
 
 
-@click.group("config", params=common_flags())
+@click.group(
+    "config", cls=CrewGroup, example="crew config show --origin\ncrew config set run.agents 5"
+)
 def config() -> None:
     """Show and change the configuration."""
 
@@ -100,7 +102,8 @@ def set_(call: Call, key: str, value: str, scope: Scope) -> None:
         approve_key(root, change.file, change.key, change.written)
     if change.is_overridden:
         narrate(
-            call, f"{change.file} says {written_value(change.written)} now, but a later one wins"
+            call,
+            f"{change.file} has {written_value(change.written)}, but a later layer overrides it",
         )
     if call.json:
         print_json(_change(change))

@@ -5,7 +5,7 @@ import os
 import click
 
 from crew.front.cli.call import Call, pass_call
-from crew.front.cli.command_shape import command, common_flags
+from crew.front.cli.command_shape import CrewGroup, command
 from crew.front.cli.output import narrate, print_json, say
 from crew.front.cli.setup.plugin_files import ASSISTANTS
 from crew.front.cli.setup.plugin_install import (
@@ -24,7 +24,7 @@ NEXT = {
 assistant_argument = click.argument("assistant", type=click.Choice(ASSISTANTS))
 
 
-@click.group("plugin", params=common_flags())
+@click.group("plugin", cls=CrewGroup, example="crew plugin install claude")
 def plugin() -> None:
     """Connect crew to your own Claude Code, Codex or Gemini."""
 

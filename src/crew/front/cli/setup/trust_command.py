@@ -49,22 +49,29 @@ def _approve(
 ) -> None:
     show_changes(call, found)
     if not confirm("Approve all of this?", yes=yes):
-        narrate(call, "nothing was approved: the values of before hold")
+        _tell(call, found, is_approved=False)
         return
     approve(workplace.root)
     wake(workplace)
+    _tell(call, found, is_approved=True)
+
+
+def _tell(call: Call, found: "tuple[Proposal, ...]", *, is_approved: bool) -> None:
     if call.json:
-        print_json(_document(found, is_approved=True))
-    else:
+        print_json(_document(found, is_approved=is_approved))
+    elif is_approved:
         narrate(
             call, "approved; a runner that is up uses new agents now, the rest when it restarts"
         )
+    else:
+        narrate(call, "nothing was approved: the values hold that you approved before")
 
 
 def _revoke(call: Call, workplace: "Workplace", *, yes: bool) -> None:
-    if not confirm("Forget all approvals?", yes=yes):
-        return
-    revoke(workplace.root)
+    if confirm("Forget all approvals?", yes=yes):
+        revoke(workplace.root)
+    else:
+        narrate(call, "nothing was forgotten")
     _print(call, proposals(workplace.root))
 
 

@@ -11,15 +11,18 @@ from crew.config.workspaces import (
     load_workspaces,
     remove_workspace,
 )
+from crew.domain.kernel.errors import NotFound
 from crew.find_crew import find_folder, load_folder
 from crew.front.cli.call import Call, pass_call
-from crew.front.cli.command_shape import command, common_flags
+from crew.front.cli.command_shape import CrewGroup, command
 from crew.front.cli.output import narrate, print_json, table
 
 HEAD = ("NAME", "PATH", "STATE")
 
 
-@click.group("workspace", params=common_flags())
+@click.group(
+    "workspace", cls=CrewGroup, example="crew workspace add ~/src/shop\ncrew workspace list"
+)
 def workspace() -> None:
     """List the repositories that one view shows together.
 
@@ -33,12 +36,23 @@ def workspace() -> None:
 @pass_call
 def add(call: Call, path: Path | None, name: str) -> None:
     """Add a repository that has a crew; without a path, this one."""
-    root = load_folder((call.directory / path.expanduser()) if path else call.directory).parent
+    root = load_folder(_folder(call.directory, path)).parent
     added = add_workspace(root.resolve(), name=name)
     if call.json:
         print_json(_view(added))
     else:
         narrate(call, f"{added.name} is {added.path}; `crew tui` outside a repository shows it")
+
+
+def _folder(here: Path, named: Path | None) -> Path:
+    folder = here / named.expanduser() if named else here
+    if not folder.is_dir():
+        raise NotFound(
+            f"the folder {folder} does not exist",
+            hint="create it, or name another folder",
+            code="folder_not_found",
+        )
+    return folder
 
 
 @command("remove", example="crew workspace remove shop")

@@ -12,7 +12,7 @@ from crew.domain.requests import Request
 from crew.domain.world import World
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
-from crew.front.cli.echo import show_task
+from crew.front.cli.echo import show_reply, show_task
 from crew.front.cli.output import narrate
 from crew.front.cli.params import task_argument, text_or_stdin
 from crew.front.cli.terminal.open_terminals import runs_at_terminals
@@ -55,7 +55,7 @@ def comment(
     """
     words = text_or_stdin(text) or ""
     if call.is_shut_in():
-        narrate(call, ask_own("comment", {"text": words, "kind": flags["kind"] or ""}))
+        show_reply(call, ask_own("comment", {"text": words, "kind": flags["kind"] or ""}))
         return
     workplace = call.workplace()
     task = workplace.source.resolve(task)
@@ -64,7 +64,7 @@ def comment(
         if request_changes:
             narrate(call, _who_gets_them(workplace, task))
     elif request_changes or any(flags.values()):
-        raise UsageError("--edit changes the text only", hint="leave the other flags out")
+        raise UsageError("--edit changes only the text", hint="leave the other flags out")
     else:
         workplace.source.change_comment(task, index, words)
     wake(workplace)

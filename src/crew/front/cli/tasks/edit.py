@@ -97,7 +97,7 @@ def edit(
     draft = _read_draft(flags.pop("file"), flags)
     changes = _changes(workplace, task, {**_from_draft(draft), **_named(flags)})
     if not changes and status is None and not (draft and "after" in draft.named):
-        raise UsageError("nothing to change was named", hint="`crew edit --help` lists the flags")
+        raise UsageError("no change is named", hint="`crew edit --help` lists the flags")
     _refuse(workplace, workplace.source.show(task), status, only_if)
     if changes or only_if:
         states = frozenset(TaskState(name) for name in only_if)

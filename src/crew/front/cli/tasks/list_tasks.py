@@ -3,6 +3,7 @@
 import gc
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -82,6 +83,8 @@ def list_tasks(
         return
     items = workplace.snapshot().by_id
     landed = load_queues(workplace.db)
+    if wish.parent:
+        wish = replace(wish, parent=_parent(workplace, items, wish.parent))
     chosen = choose(wish, items, landed.tasks)
     if call.json:
         from crew.runner.views.row_views import task_view  # noqa: PLC0415 - only with --json
@@ -100,6 +103,13 @@ def list_tasks(
         )
     else:
         _print(call, workplace, Shown(chosen=chosen, items=items, landed=landed, sessions=sessions))
+
+
+def _parent(workplace: "Workplace", items: "Items", named: str) -> str:
+    """The full id of a parent, which may be a task that is gone and still has children."""
+    bare = task_id(named)
+    is_gone = bare not in items and bare in items.column("parent").values()
+    return bare if is_gone else workplace.source.resolve(named)
 
 
 @frozen

@@ -57,7 +57,7 @@ crew new --from tasks.md"""
 @click.option(
     "--agent", metavar="A", shell_complete=complete_kinds, help="Agent kind that gets the task."
 )
-@worker_option
+@worker_option("--agent")
 @click.option("--skip-review", is_flag=True, default=None, help="Skip the review.")
 @click.option("--from", "file", metavar="FILE", help="Create every task of a file; - reads stdin.")
 @pass_call

@@ -29,16 +29,20 @@ def rm(call: Call, task: str, *, yes: bool) -> None:
     item = workplace.source.show(task)
     _refuse_waited_for(workplace, task)
     if not confirm(f"Delete task {task}, {item.title!r}?", yes=yes):
-        narrate(call, "nothing was deleted")
+        _tell(call, task, removed=False)
         return
     if item.status not in FINISHED and not item.corrupt:
         close_task(workplace, task, "deleted")
     workplace.source.remove(task)
     wake(workplace)
+    _tell(call, task, removed=True)
+
+
+def _tell(call: Call, task: str, *, removed: bool) -> None:
     if call.json:
-        print_json({"id": task, "removed": True})
+        print_json({"id": task, "removed": removed})
     else:
-        narrate(call, f"task {task} is deleted")
+        narrate(call, f"task {task} is deleted" if removed else "nothing was deleted")
 
 
 def _refuse_waited_for(workplace: "Workplace", task: str) -> None:
@@ -46,7 +50,7 @@ def _refuse_waited_for(workplace: "Workplace", task: str) -> None:
     waiting = [i.id for i in items if task in i.deps and i.status not in FINISHED and i.id != task]
     if waiting:
         raise Conflict(
-            f"task {task} is waited for by {', '.join(waiting)}",
+            f"other tasks wait for task {task}: {', '.join(waiting)}",
             hint=f"crew undep {waiting[0]} {task}, or `crew close {task}`, which unblocks them",
             code="has_dependents",
         )

@@ -13,6 +13,7 @@ from crew.domain.rows.task import Task
 from crew.domain.world import World
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
+from crew.front.cli.echo import show_reply
 from crew.front.cli.output import narrate, print_json
 from crew.front.cli.params import task_argument, text_or_stdin
 from crew.front.cli.setup.gate_notice import check_gate
@@ -79,7 +80,7 @@ def complete(call: Call, task: str | None, message: str | None, *, merge: bool |
     """
     if call.is_shut_in():
         summary = text_or_stdin(message) or "the work is finished"
-        narrate(call, ask_own("signal", {"signal": "complete", "summary": summary}))
+        show_reply(call, ask_own("signal", {"signal": "complete", "summary": summary}))
         return
     workplace = call.workplace()
     task = workplace.source.resolve(task or task_here(call, workplace))

@@ -31,7 +31,7 @@ PATIENCE_S = 3600.0
 @command("start", example='crew start 12\ncrew start 12 codex -m o3 -p "mind the tests"')
 @task_argument()
 @click.argument("agent", required=False, shell_complete=complete_kinds)
-@worker_option
+@worker_option("AGENT")
 @click.option("-m", "--model", help="Model.  [default: the agent's own]")
 @click.option("-p", "--prompt", multiple=True, help="Text to add to the prompt; - reads stdin.")
 @click.option("-c", "--continue", "resume", is_flag=True, help="Continue its last agent session.")
