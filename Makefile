@@ -15,12 +15,12 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: $(READY)
 	@$(BIN)/crew demo
 
-# Everything that must hold before a change lands, apart from the long fault suites. Four at once
+# Everything that must hold before a change lands, apart from the real CLIs and the long fault suites. Six at once
 # on two cores: many tests wait for a process most of their time. Their files are in memory where
 # there is enough of it: crew waits for the disk as often as it must, and the tests thousands of times.
 # They are handed out a few at a time, the longest first, so that no worker is left with many of them.
 test: $(READY) tools
-	$(if $(IN_MEMORY),TMPDIR=$(IN_MEMORY)) $(PYTEST) -q -n 4 --maxschedchunk 10 -m "not faults and not clis and not package" -o tmp_path_retention_policy=failed
+	$(if $(IN_MEMORY),TMPDIR=$(IN_MEMORY)) $(PYTEST) -q -n 6 --maxschedchunk 10 --ignore tests/real_clis -m "not faults and not package" -o tmp_path_retention_policy=failed
 
 # The same after format, lint, types, layers and known vulnerabilities.
 check: lint audit test
@@ -43,10 +43,11 @@ lint: $(READY)
 faults: clis
 	$(if $(QUICK),CREW_FAULTS=quick CREW_FAULTS_TASKS=4) $(PYTEST) -q -n 2 --maxschedchunk 2 -m faults $(if $(QUICK),-k "test_a_run") --timeout 7200
 
-# The real CLIs that take seconds to start: OpenCode, Gemini CLI and those that speak ACP.
+# The real CLIs with a scripted model: Claude Code and Codex, OpenCode, Gemini CLI and those that speak
+# ACP, which take seconds to start. `make clis QUICK=1` runs Claude Code and Codex alone.
 clis: $(READY)
-	@CREW_CLIS=all sh tests/install_tools.sh
-	$(PYTEST) -q -n 2 --maxschedchunk 2 -m "clis and not faults" -o tmp_path_retention_policy=failed
+	@$(if $(QUICK),,CREW_CLIS=all) sh tests/install_tools.sh
+	$(if $(IN_MEMORY),TMPDIR=$(IN_MEMORY)) $(PYTEST) -q -n 3 --maxschedchunk 2 -m "not faults$(if $(QUICK), and not clis)" tests/real_clis -o tmp_path_retention_policy=failed
 
 # The wheel and the sdist in dist/, each installed into an empty environment and used there.
 package: $(READY) tools

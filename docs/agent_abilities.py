@@ -13,7 +13,7 @@ INTRODUCTION = """\
 # What each agent CLI can do
 
 Generated from the tests in `tests/real_clis/`, which run the real CLIs with a scripted model.
-`make test` runs them with Claude Code and Codex, `make clis` with all four.
+`make clis` runs them all, and `make clis QUICK=1` those of Claude Code and Codex.
 An empty cell means that no test shows it; the column `otherwise` says what happens there.
 [Configuration](configuration.md#agents) explains how to choose and configure an agent.
 """

@@ -20,6 +20,7 @@ from real_clis import cli_kinds
 from real_clis.cli_kinds import CLIS, QUIET, Cli, claude_env
 from real_clis.scripted_model import Say, ScriptedModel, bash
 from surroundings import ANN, QUICK
+from warm import warm_python
 
 __all__ = ["marker"]
 
@@ -234,14 +235,7 @@ def crew(repo, caller, model, claude):
     """
 
     def start(*arguments):
-        return subprocess.Popen(
-            [CREW, *arguments],
-            cwd=repo,
-            env=caller,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        return warm_python().start_piped(["crew", *arguments], cwd=repo, env=caller)
 
     def crew(*arguments):
         running = start(*arguments)

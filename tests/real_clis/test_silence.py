@@ -7,6 +7,7 @@ import time
 import pytest
 
 from agents.running import wait_until
+from real_clis.cli_kinds import CLIS
 from real_clis.scripted_model import Say, Tool, bash, too_many_requests
 
 COLOUR = {
@@ -32,8 +33,8 @@ def running(crew, repo, model):
     """A runner in the background, which is ended with all terminals."""
     started = []
 
-    def running():
-        started.append(crew.start("run", "--agents", "1"))
+    def running(*more):
+        started.append(crew.start("run", "--agents", "1", *more))
 
     yield running
     for runner in started:
@@ -94,3 +95,42 @@ def test_a_crew_that_waits_asks_nothing_of_a_model(crew, script, running, what):
     before = len(play.asked)
     time.sleep(QUIET_FOR_S)  # the only way to see that nothing happens
     assert (len(play.asked), len(play.turns)) == (before, expected)
+
+
+OTHERS = [pytest.param(name, marks=pytest.mark.clis) for name in CLIS if name != "claude"]
+
+
+def _asks(cli):
+    values = {"signal": "needs-user-input", "question": "Which colour?"}
+    return (Say(tools=(Tool(name=cli.signal, input=values),)), Say("I wait."))
+
+
+def _works(cli):
+    work = "echo hello > new.txt && git add new.txt && git commit -qm new"
+    return (cli.run(work), Say("DONE"))
+
+
+SHORT_PLAYS = {"question of the agent": _asks, "empty queue": _works}
+
+
+@pytest.mark.ability(
+    "asks nothing of its model while its question is open, or no task is left",
+    "claude",
+    "codex",
+    "opencode",
+    "gemini",
+)
+@pytest.mark.parametrize("what", SHORT_PLAYS)
+@pytest.mark.parametrize("cli", OTHERS, indirect=True)
+def test_each_crew_that_waits_asks_nothing_of_a_model(cli, what, crew, script, running):
+    """What the test above shows for Claude Code."""
+    crew.use(cli)
+    steps = SHORT_PLAYS[what](cli)
+    play = script(*steps, Say("too much"), Say("too much"))
+    crew("new", "--title", "Write new.txt")
+    running("--agent", cli.name)
+    wait_until(waits(crew, for_=what), limit_s=100)
+    before = len(play.asked)
+    assert len(play.turns) == len(steps)
+    time.sleep(QUIET_FOR_S)
+    assert (len(play.asked), len(play.turns)) == (before, len(steps))
