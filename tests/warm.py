@@ -24,7 +24,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from crew.system import crash_points
 from processes import VARIABLE
@@ -76,6 +76,28 @@ class Forked:
         self.send_signal(signal.SIGTERM)
 
 
+@dataclass(slots=True, kw_only=True)
+class Piped(Forked):
+    """One that says what it has to say into two pipes, as text."""
+
+    stdout: TextIO
+    stderr: TextIO
+
+    def communicate(self, timeout: float = PATIENCE_S) -> tuple[str, str]:
+        """What is left to read of both, once it has ended; it can be asked for only once."""
+        give_up_at = time.monotonic() + timeout
+        said = b"", b""
+        if not self.stdout.closed:
+            with self.stdout, self.stderr:
+                out, err = (os.dup(stream.fileno()) for stream in (self.stdout, self.stderr))
+                try:
+                    said = _talk(None, out, err, b"", give_up_at=give_up_at)
+                except TimeoutError as error:
+                    raise subprocess.TimeoutExpired(self.args, timeout) from error
+        self.wait(timeout=max(0.0, give_up_at - time.monotonic()))
+        return said[0].decode(), said[1].decode()
+
+
 @dataclass(slots=True)
 class WarmPython:
     """The near end; `close` ends the process."""
@@ -93,6 +115,18 @@ class WarmPython:
             socket.send_fds(self.link, [json.dumps(order).encode()], (*streams, told.fileno()))
         reply.settimeout(PATIENCE_S)
         return Forked(argv, int(reply.recv(32)), reply)
+
+    def start_piped(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> Piped:
+        """Start it with nothing to read; its streams can be read while it runs."""
+        out, err = os.pipe(), os.pipe()
+        with Path(os.devnull).open() as nothing:
+            theirs = (nothing.fileno(), out[1], err[1])
+            running = self.start(argv, cwd=cwd, env=env, streams=theirs)
+        for one in (out[1], err[1]):
+            os.close(one)
+        return Piped(
+            *(argv, running.pid, running.reply), stdout=os.fdopen(out[0]), stderr=os.fdopen(err[0])
+        )
 
     def run(
         self,
@@ -136,11 +170,14 @@ def warm_python(*, serves: bool = False) -> WarmPython:
     return started
 
 
-def _talk(in_: int, out: int, err: int, text: bytes, *, give_up_at: float) -> tuple[bytes, bytes]:
-    """Write all of the text, and read both others to their ends."""
+def _talk(
+    in_: int | None, out: int, err: int, text: bytes, *, give_up_at: float
+) -> tuple[bytes, bytes]:
+    """Write all of the text, if there is a stream for it, and read both others to their ends."""
     heard = {out: b"", err: b""}
     with selectors.DefaultSelector() as waiting:
-        waiting.register(in_, selectors.EVENT_WRITE)
+        if in_ is not None:
+            waiting.register(in_, selectors.EVENT_WRITE)
         for stream in heard:
             waiting.register(stream, selectors.EVENT_READ)
         while waiting.get_map():
@@ -150,7 +187,7 @@ def _talk(in_: int, out: int, err: int, text: bytes, *, give_up_at: float) -> tu
             for key, _ in waiting.select(left_s):
                 stream = key.fd
                 if stream == in_:
-                    text, is_over = _written(in_, text)
+                    text, is_over = _written(stream, text)
                 else:
                     piece = os.read(stream, 65_536)
                     heard[stream] += piece

@@ -21,7 +21,7 @@ TABLE = {
     "gemini": (IN_PROMPT, NOT_AGAIN),
     "acp": (IN_PROMPT, NOT_AGAIN),
     "command": (IN_PROMPT, IN_PROMPT),
-    "scripted": (IN_PROMPT, IN_PROMPT),
+    "scripted": (IN_PROMPT, NOT_AGAIN),
 }
 
 
@@ -43,4 +43,4 @@ def test_without_a_system_prompt_the_prompt_is_all(order, adapter):  # noqa: F81
 
 
 def test_programs_without_sessions_are_known():
-    assert [name for name in TABLE if not remembers(name)] == ["command", "scripted"]
+    assert [name for name in TABLE if not remembers(name)] == ["command"]

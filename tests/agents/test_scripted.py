@@ -247,11 +247,14 @@ def other_side(git, order):
     return commit
 
 
-@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize("begun", ["", "at its conflicts", "before git noted it"])
 def test_a_conflict_is_resolved_by_keeping_both_sides(script, order, git, begun):
     commit = other_side(git, order)
     if begun:  # a try before was killed in the middle of the merge
         git("merge", commit, may_fail=True)
+    if begun == "before git noted it":
+        git("reset", "--quiet", "--hard")
+        git("checkout", "--quiet", commit, "--", ".")
     env = {**order.env, "CREW_MERGE_COMMIT": commit}
     step = script(steps([{"resolve": "both"}, {"done": True}], [{"resolve": "both"}]))
     assert run_step(step, replace(order, env=env)).done

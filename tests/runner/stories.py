@@ -381,7 +381,8 @@ AHEAD = Story(
     },
     tasks=("first", "second", "third"),
     options={"agents": 1},
-    config='[complete]\ncommand = "touch left-by-the-gate"\n',
+    config='[complete]\ncommand = "touch left-by-the-gate"\n'
+    '[sandbox]\nmode = "off"\n',  # the steps look for spares and for what landed
     names=("git.make_spare", "git.refresh_spare", "git.place_spare", "git.clean_worktree"),
 )
 

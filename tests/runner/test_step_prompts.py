@@ -136,6 +136,16 @@ def test_a_reviewer_reads_the_diff_as_a_quotation_of_limited_length(workplace):
     assert f"{MOST_LINES + 1}\t0\tnew.txt" in longer
 
 
+def test_no_attribute_of_a_commit_hides_a_change_from_a_reviewer(workplace):
+    (workplace.root / ".gitattributes").write_text("*.txt -diff\n")
+    subprocess.run(["git", "add", "-A"], cwd=workplace.root, check=True)
+    subprocess.run(["git", "commit", "-qm", "attributes"], cwd=workplace.root, check=True)
+    subprocess.run(["git", "checkout", "-q", "-b", "other"], cwd=workplace.root, check=True)
+    words = diff_words(workplace, called().task, _commit(workplace, "hidden\n"))
+    assert "+hidden" in words
+    assert "1\t0\tnew.txt" in words
+
+
 def test_a_terminal_reads_the_task_as_a_quotation(workplace):
     words = terminal_prompt(workplace, asked(Ask.FIRST), called().task, item(body=POSING))
     check_nothing_poses(words)

@@ -184,7 +184,7 @@ class PromptPlace(StrEnum):
 
 _ADAPTERS: Mapping[AdapterName, tuple[str, str, PromptPlace]] = {
     "command": ("command", "CommandAdapter", PromptPlace.EVERY_PROMPT),
-    "scripted": ("scripted.scripted", "ScriptedAdapter", PromptPlace.EVERY_PROMPT),
+    "scripted": ("scripted.scripted", "ScriptedAdapter", PromptPlace.FIRST_PROMPT),
     "claude": ("claude.claude", "ClaudeAdapter", PromptPlace.OWN),
     "codex": ("codex.codex", "CodexAdapter", PromptPlace.OWN),
     "codex-exec": ("codex.codex_exec", "CodexExecAdapter", PromptPlace.OWN),

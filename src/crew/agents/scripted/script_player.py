@@ -210,8 +210,10 @@ def _resolve(how: str) -> None:
         raise ScriptError(f'resolve knows "both", not {how!r}')
     other = os.environ.get("CREW_MERGE_COMMIT", "")
     _print(type="tool", name="resolve", text=other)
-    if not _is_merging():
-        _git("-c", "merge.conflictStyle=merge", "merge", "--no-edit", other, may_fail=True)
+    merge = ("-c", "merge.conflictStyle=merge", "merge", "--no-edit", other)
+    if not _is_merging() and _git(*merge, may_fail=True)[0] and not _is_merging():
+        _git("reset", "--quiet", "--hard")  # a killed merge left files that are in its way
+        _git(*merge, may_fail=True)
     for path in set(_git("diff", "--name-only", "--diff-filter=U", "-z")[1].split("\0")) - {""}:
         content = _read_file(path)
         if content is not None:
