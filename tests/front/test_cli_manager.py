@@ -4,14 +4,19 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from agents.conftest import need
 from crew.agents.terminal.tmux import is_installed
+from crew.domain.kernel.errors import CrewError
+from crew.runner.background import manager_door
+from crew.runner.background.manager_door import ask_for_runner
 from crew.store.runner_lock import find_runner
 from crew.system.processes.process import working_bwrap
+from crew.workplace import find_workplace
 from front.conftest import until
 
 MANAGER = """\
@@ -144,6 +149,7 @@ def test_the_manager_of_a_terminal_starts_a_runner_that_outlives_the_terminal(ma
         namespace = Path("/proc/self/ns/mnt").readlink()
         assert Path(f"/proc/{runner['pid']}/ns/mnt").readlink() == namespace
     finally:
+        managed.crew("manager", "--stop")
         managed.crew("stop", "--now")
 
 
@@ -168,6 +174,27 @@ def test_a_manager_that_fails_is_told_as_that(managed):
     managed.ok("new", "--title", "choose a colour")
     (managed.folder / "manager-plan").write_text("fail")
     managed.refused(1, "manager_failed", "manager", "boss", "--auto")
+
+
+def test_a_manager_that_asks_before_its_door_is_open_waits_for_it(scene):
+    asking = scene.start_anew("run", "--detach", CREW_RUNNER_DOOR="1")
+    time.sleep(1.0)  # it has asked, and no process has answered
+    assert asking.poll() is None
+    serving = subprocess.Popen([sys.executable, "-c", SERVE, scene.root])
+    try:
+        assert asking.wait(timeout=60) == 0, asking.stderr.read()
+        assert find_runner(scene.root / ".crew" / "lock") is not None
+    finally:
+        serving.kill()
+        serving.wait()
+        scene.crew("stop", "--now")
+
+
+def test_a_manager_without_a_door_is_refused(scene, monkeypatch):
+    monkeypatch.setattr(manager_door, "OPENING_LIMIT_S", 0.1)
+    with pytest.raises(CrewError) as refused:
+        ask_for_runner(find_workplace(scene.root), count=None, kind=None, drain=False)
+    assert refused.value.code == "no_manager_door"
 
 
 SERVE = """

@@ -33,6 +33,9 @@ from crew.workplace import Workplace
 DOOR_VARIABLE = "CREW_RUNNER_DOOR"
 """Names the pipe in the environment of a manager."""
 
+OPENING_LIMIT_S = 20.0
+"""The door of a terminal opens after the terminal: a manager may ask before that."""
+
 _POLL_S = 0.05
 _MOST_BYTES = 4_000
 
@@ -47,7 +50,7 @@ def ask_for_runner(
     """Have a runner started outside the sandbox; its pid."""
     number = uuid.uuid4().hex
     wish = {"id": number, "agents": count, "agent": kind, "drain": drain}
-    if not _write(door_of(workplace), wish):
+    if not _hand_over(door_of(workplace), wish):
         raise CrewError(
             "no process outside this sandbox can start a runner for the manager",
             hint="a person starts one with `crew run`, or the manager anew with `crew manager`",
@@ -124,6 +127,16 @@ def _started(workplace: Workplace, wish: Mapping[str, Any]) -> dict[str, Any]:
         return {"pid": start_runner(workplace, args)}
     except CrewError as error:
         return {"error": error.message, "hint": error.hint}
+
+
+def _hand_over(pipe: Path, wish: dict[str, Any]) -> bool:
+    """Write the wish as soon as a process reads the pipe; False if none does in time."""
+    give_up_at = time.monotonic() + OPENING_LIMIT_S
+    while not _write(pipe, wish):
+        if time.monotonic() >= give_up_at:
+            return False
+        time.sleep(_POLL_S)
+    return True
 
 
 @effect("runner.ask_door")
