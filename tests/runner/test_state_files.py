@@ -36,7 +36,7 @@ def test_a_manifest_that_waits_for_a_pause_comes_with_its_end_although_nothing_m
         files.keep()
         await _until(lambda: _state(tmp_path) == "ready")
         await _until((tmp_path / "runs" / "1.1" / "manifest.json").exists)
-        await _until(lambda: files._pause is None)
+        await _until(lambda: files._timer is None)
 
     failures: list[BaseException] = []
     asyncio.run(happens())
