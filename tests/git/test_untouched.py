@@ -5,6 +5,7 @@ import os
 import shutil
 import struct
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -67,7 +68,7 @@ def test_no_process_is_started_for_it(repo, agent, monkeypatch):
 def test_files_as_young_as_the_index_are_compared_by_git_until_their_tick_is_over(
     repo, tmp_path, monkeypatch, tick_s
 ):
-    monkeypatch.setattr(crew_index, "_LONGEST_TICK_NS", tick_s * 10**9)
+    monkeypatch.setattr(crew_index, "tick_ns", lambda found: tick_s * 10**9)
     tree = tmp_path / "trees" / "8"
     ensure_worktree(repo, tree, branch="crew-8", base="main")
     git_dir = git_dir_for(repo, tree)
@@ -80,6 +81,16 @@ def test_files_as_young_as_the_index_are_compared_by_git_until_their_tick_is_ove
     (tree / "b.txt").write_text("c\n")  # as long as before
     os.utime(tree / "b.txt", ns=(written_ns, written_ns))
     assert state_of(repo, tree).changed == ("b.txt",)
+
+
+def test_the_tick_is_the_longest_of_the_worktree_and_its_index(repo, agent):
+    git_dir = git_dir_for(repo, agent.path)
+    before_ns = (git_dir / "index").stat().st_mtime_ns
+    coarse = SimpleNamespace(stat=lambda: SimpleNamespace(st_ctime_ns=2 * 10**9))
+    crew_index.confirm_index(coarse, git_dir, at_ns=before_ns + 10**9)
+    assert (git_dir / "index").stat().st_mtime_ns == before_ns
+    crew_index.confirm_index(agent.path, git_dir, at_ns=before_ns + 10**9)
+    assert (git_dir / "index").stat().st_mtime_ns == before_ns + 10**9
 
 
 def test_an_unfinished_merge_is_seen_all_the_same(repo, agent):

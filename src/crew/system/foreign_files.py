@@ -56,12 +56,17 @@ def read_foreign(path: Path | str, *, max_bytes: int, is_own: bool = False) -> b
 def _remember(name: str, found: os.stat_result, content: bytes) -> None:
     """Keep the content, unless the file is so young that a later change may not show."""
     age_ns = time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns)
-    is_fine = found.st_ctime_ns % 1_000_000_000
-    if len(content) > _SMALL or age_ns <= (_TICK_NS if is_fine else _LONGEST_TICK_NS):
+    if len(content) > _SMALL or age_ns <= tick_ns(found):
         return
     if len(_remembered) >= _MOST_REMEMBERED:
         _remembered.clear()
     _remembered[name] = (_stamp(found), content)
+
+
+def tick_ns(found: os.stat_result) -> int:
+    """How long two changes of a file may have the same time on its file system, with room."""
+    is_fine = found.st_ctime_ns % 1_000_000_000
+    return _TICK_NS if is_fine else _LONGEST_TICK_NS
 
 
 def _stamp(found: os.stat_result) -> _Stamp:

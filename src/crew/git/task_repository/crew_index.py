@@ -15,11 +15,11 @@ from crew.git.task_repository.store_objects import LONG_S
 from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
 from crew.system.file_locks import held
+from crew.system.foreign_files import tick_ns
 
 _INDEXED = "crew-indexed"
 """In crew's git dir of a folder: the commit of which the index is."""
 _LARGEST = 4096
-_LONGEST_TICK_NS = 3_000_000_000  # some file systems count in seconds, or in two
 
 
 def settle_index(path: Path, crew_git: Path) -> None:
@@ -52,16 +52,18 @@ def bring_index(path: Path, crew_git: Path, *, to: str = "HEAD", is_fresh: bool 
         note_index(crew_git, to)
 
 
-def confirm_index(crew_git: Path, *, at_ns: int) -> None:
+def confirm_index(worktree: Path, crew_git: Path, *, at_ns: int) -> None:
     """Let the index count as written at this time, since when git has found no change.
 
     A file may be as young as the index, because both were written in one tick of the clock. Then
     its numbers do not tell whether it changed after that, and git compares its content each time.
-    Once git has done so after the tick, the numbers are enough: a later change alters them.
+    Once git has done so after the tick, the numbers are enough: a later change alters them. The
+    worktree may be on a file system with longer ticks than that of the index.
     """
     file = crew_git / "index"
     with contextlib.suppress(OSError):  # then git compares again
-        if at_ns - file.stat().st_mtime_ns > _LONGEST_TICK_NS:
+        found = file.stat()
+        if at_ns - found.st_mtime_ns > max(tick_ns(found), tick_ns(worktree.stat())):
             os.utime(file, ns=(at_ns, at_ns))
 
 

@@ -111,7 +111,7 @@ def read_status(
     if not is_own(git_dir):
         return state
     if state.is_untouched and not hidden:
-        confirm_index(git_dir, at_ns=began_ns)
+        confirm_index(worktree, git_dir, at_ns=began_ns)
     return _with_staged(state, worktree, git_dir)
 
 
@@ -187,8 +187,11 @@ def unfinished_in(git_dir: Path) -> str | None:
     """The git operation that a person or an agent started there and did not finish."""
     if is_own(git_dir):
         git_dir = agent_git_of(git_dir)
-    there = (name for file, name in _UNFINISHED.items() if os.path.lexists(f"{git_dir}/{file}"))
-    return next(there, None)
+    try:
+        there = os.listdir(git_dir)  # noqa: PTH208 - names are enough, for every step
+    except OSError:
+        return None
+    return next((name for file, name in _UNFINISHED.items() if file in there), None)
 
 
 def _header(entries: list[str], prefix: str) -> str | None:
