@@ -7,7 +7,7 @@ or an editor runs. Locks of a person's checkout or another worktree are never to
 import os
 import shutil
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,18 +34,23 @@ def locks_in(repo: Repository, path: Path, *, branch: str = "") -> tuple[Path, .
     """
     git_dir = worktree_admin.git_dir_for(repo, path)
     found: list[Path] = []
-    if (
-        git_dir is not None
-        and git_dir != repo.common_dir
-        and (git_dir / worktree_admin.READY).exists()
-    ):
-        names = (name for name in os.listdir(git_dir) if name.endswith(".lock"))  # noqa: PTH208
-        found = [git_dir / name for name in names if name != _OURS]
-        found += (git_dir / "refs").rglob("*.lock") if (git_dir / "refs").is_dir() else ()
-        if worktree_admin.is_own(git_dir):
-            found += locks_of_agent(agent_git_of(git_dir))
-    of_branch = repo.common_dir / "refs" / "heads" / f"{branch}.lock"
-    return (*found, of_branch) if branch and of_branch.exists() else tuple(found)
+    if git_dir is not None and git_dir != repo.common_dir:
+        found += _locks_of(git_dir)
+    of_branch = f"{repo.common_dir}/refs/heads/{branch}.lock"
+    if branch and os.path.lexists(of_branch):
+        found.append(Path(of_branch))
+    return tuple(found)
+
+
+def _locks_of(git_dir: Path) -> Iterator[Path]:
+    names = os.listdir(git_dir) if git_dir.is_dir() else []  # noqa: PTH208 - names are enough
+    if worktree_admin.READY not in names:
+        return
+    yield from (git_dir / name for name in names if name.endswith(".lock") and name != _OURS)
+    if "refs" in names:
+        yield from (git_dir / "refs").rglob("*.lock")
+    if worktree_admin.is_own(git_dir):
+        yield from locks_of_agent(agent_git_of(git_dir))
 
 
 def order_stamp(repo: Repository, path: Path, branch: str) -> object:

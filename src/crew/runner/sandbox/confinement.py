@@ -6,8 +6,9 @@ folders and sockets do not exist in the sandbox, except for what is listed here.
 
 import os
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from crew.agents.adapter import StepOrder
@@ -163,7 +164,7 @@ def _allowed(workplace: Workplace, place: _Place) -> Allowed:
         limits,
         may_write_anywhere=False,
         has_own_devices=True,
-        empty=tuple(_hidden(workplace, place.environ)),
+        empty=_hidden(workplace, place.environ),
         readable=(
             *_OF_THE_SYSTEM,
             *program_folders(place.environ),
@@ -183,20 +184,23 @@ def _allowed(workplace: Workplace, place: _Place) -> Allowed:
     )
 
 
-def _hidden(workplace: Workplace, environ: Mapping[str, str]) -> Iterator[Path]:
+def _hidden(workplace: Workplace, environ: Mapping[str, str]) -> tuple[Path, ...]:
     """The folders and sockets of the person, which do not exist in the sandbox."""
-    yield from _TEMPORARY
     homes = (environ.get("HOME"), os.environ.get("HOME"))
     folders = (*homes, *(environ.get(name) for name in _TEMPORARY_VARIABLES))
-    yield from _absolute(folders)
-    yield from (workplace.root, workplace.repo.common_dir, workplace.worktrees)
-    addresses = (os.environ.get(name, "") for name in _SOCKET_VARIABLES)
-    yield from _absolute(_socket_path(address) for address in addresses)
+    addresses = (os.environ.get(name) for name in _SOCKET_VARIABLES)
+    return (
+        *_TEMPORARY,
+        *_absolute(folders),
+        *(workplace.root, workplace.repo.common_dir, workplace.worktrees),
+        *_absolute(tuple(_socket_path(address) for address in addresses if address)),
+    )
 
 
-def _absolute(paths: Iterable[str | None]) -> Iterator[Path]:
+@lru_cache(maxsize=64)
+def _absolute(paths: tuple[str | None, ...]) -> tuple[Path, ...]:
     """The paths that can be hidden: absolute ones, but not the root of the disk."""
-    yield from (Path(path) for path in paths if path and path.startswith("/") and path != "/")
+    return tuple(Path(path) for path in paths if path and path.startswith("/") and path != "/")
 
 
 def _socket_path(address: str) -> str:

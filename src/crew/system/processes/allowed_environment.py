@@ -50,7 +50,7 @@ KEPT_BACK = frozenset(
 
 def allowed_environment(caller: Mapping[str, str]) -> dict[str, str]:
     """The part of the caller's environment that agents and gates may see."""
-    return {name: value for name, value in caller.items() if _is_allowed(name)}
+    return {name: caller[name] for name in caller if _is_allowed(name)}
 
 
 def _is_allowed(name: str) -> bool:
