@@ -12,6 +12,7 @@ import pytest
 from agents.conftest import need
 from boundary.sandbox_scene import SECRETS, git
 from crew.domain.kernel.errors import CrewError
+from crew.git.worktrees.worktrees import ensure_worktree
 from crew.runner.sandbox.level import load_level, sandbox_finding
 from crew.system.processes.process import working_bwrap
 
@@ -57,6 +58,15 @@ def test_a_gate_cannot_read(place, what):
 def test_a_step_cannot_write(place, what):
     said = place.step(WRITES[what])
     assert said.code != 0, said.out
+
+
+def test_git_in_a_step_does_not_read_unchanged_files_again(place):
+    """Root's files have another owner in the sandbox, and the task's index names that one."""
+    place.folder = place.workplace.worktrees / "3"
+    base = git("rev-parse", "HEAD", at=place.root)
+    ensure_worktree(place.workplace.repo, place.folder, branch="crew-3", base=base)
+    said = place.step("git diff-files --name-only; git ls-files")
+    assert (said.code, said.out.split()) == (0, ["readme"])
 
 
 def test_what_a_step_writes_at_home_and_in_temporary_folders_is_gone(place, tmp_path):

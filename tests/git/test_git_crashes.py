@@ -175,7 +175,7 @@ OF_KIND = {
         *POINTS,
         *("git.lay_repository", "git.lay_repository:2", "git.lay_repository:3"),
         *("git.note_mirror", "git.note_mirror:2", "git.note_mirror:4", "git.advance:2"),
-        *("git.store_objects", "git.swap_ref", "git.bring_index"),
+        *("git.store_objects", "git.swap_ref", "git.bring_index", "git.renew_repository"),
         *("git.pack_commits", "git.store_commits"),
         *("git.set_aside_repository", "git.write_staged", "git.rewrite_worktree"),
         *("git.drop_special", "git.show_branch", "git.set_aside_stranger"),

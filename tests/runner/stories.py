@@ -95,6 +95,7 @@ ROAD = Story(
         *("git.store_objects", "git.swap_ref"),
         "git.reset_worktree",
         "git.finish_making",
+        "git.renew_repository",
         "git.clear_lock",
         "log.start",
         "agents.write_file",

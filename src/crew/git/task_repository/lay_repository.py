@@ -7,8 +7,6 @@ commits alone.
 """
 
 import os
-import shutil
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -26,12 +24,13 @@ from crew.git.task_repository.agent_refs import (
     read_text,
     remove,
 )
-from crew.system.atomic_files import put_in_place, write_file
+from crew.git.task_repository.index_owner import owned_as_seen
+from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
 
 _UNFINISHED = "repository.crew-new"
 _OTHERS = "packed-refs"
-_FOLDERS = ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info")
+FOLDERS = ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info")
 _LARGEST_LIST = 20_000_000
 
 
@@ -48,11 +47,11 @@ def lay_repository(repo: Repository, crew_git: Path, *, commit: str, branch: str
         _clear(making)
         (agent_git / "objects").rename(making / "objects")
         _clear(making / "objects" / "info")
-    for folder in _FOLDERS:
+    for folder in FOLDERS:
         os.makedirs(f"{making}/{folder}", exist_ok=True)  # noqa: PTH103 - for each task and gate
     kept = _kept(crew_git)
     commit = (branch and branch_tip(agent_git, branch)) or commit
-    for name, content in (kept | _files(repo, crew_git, commit, branch, kept)).items():
+    for name, content in (kept | files_of(repo, crew_git, commit, branch, kept)).items():
         _write(f"{making}/{name}", content)
     if "index" not in kept:
         copy_index(crew_git, making)
@@ -83,21 +82,21 @@ def _kept(crew_git: Path) -> dict[str, bytes]:
     return {name: content for name, content in found.items() if content is not None}
 
 
-def renew_repository(repo: Repository, crew_git: Path, *, commit: str) -> None:
-    """Write it anew for a folder of gates: what the last gate's code made there is deleted."""
-    remove(agent_git_of(crew_git))
-    lay_repository(repo, crew_git, commit=commit, branch=None)
-
-
 def copy_index(crew_git: Path, agent_git: Path | None = None) -> None:
     """Give the agent crew's own index, whose numbers are valid for the same files."""
     agent_git = agent_git or agent_git_of(crew_git)
-    if (crew_git / "index").is_file():
-        fresh = agent_git / f".index.crew-{uuid.uuid4().hex}"
-        shutil.copyfile(crew_git / "index", fresh, follow_symlinks=False)
-        if is_folder(agent_git / "index"):
-            remove(agent_git / "index")
-        put_in_place(fresh, agent_git / "index")
+    content = index_for_agent(crew_git)
+    if content is None:
+        return
+    if is_folder(agent_git / "index"):
+        remove(agent_git / "index")
+    write_file(agent_git / "index", content)
+
+
+def index_for_agent(crew_git: Path) -> bytes | None:
+    """Crew's own index, with the owner that an agent sees; None if there is none."""
+    content = read_bytes(crew_git / "index", most=LARGEST_INDEX)
+    return None if content is None else owned_as_seen(content)
 
 
 def alternates(repo: Repository) -> bytes:
@@ -115,13 +114,14 @@ def write_excludes(repo: Repository, crew_git: Path) -> None:
         write_file(file, _excludes(repo, crew_git))
 
 
-def _files(
+def files_of(
     repo: Repository,
     crew_git: Path,
     commit: str,
     branch: str | None,
     kept: Mapping[str, bytes],
 ) -> dict[str, bytes]:
+    """The files of such a repository by their names, without its index and objects."""
     files = {
         "HEAD": f"ref: refs/heads/{branch}\n" if branch else f"{commit}\n",
         "config": _config(repo),

@@ -25,8 +25,8 @@ from crew.git.task_repository.crew_index import settle_index
 from crew.git.task_repository.lay_repository import (
     copy_index,
     lay_repository,
-    renew_repository,
 )
+from crew.git.task_repository.renew_repository import renew_repository
 from crew.git.task_repository.special_files import drop_special_files
 from crew.git.task_repository.take_in import (
     NotTakenIn,

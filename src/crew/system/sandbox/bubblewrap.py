@@ -9,8 +9,16 @@ from crew.system.sandbox.mounts import Access, Mount
 
 OWN_PROCESSES = ("--unshare-pid", "--proc", "/proc", "--die-with-parent")
 SEALED = ("--cap-drop", "ALL", "--unshare-ipc", "--unshare-uts")
-AS_ORDINARY_USER = ("--unshare-user", "--uid", "1000", "--gid", "1000") if os.getuid() == 0 else ()
-"""Root without capabilities could not use a sandbox of its own, as agent CLIs do."""
+SEEN_OWNER = (1000, 1000) if os.getuid() == 0 else None
+"""The user and group that own root's files in the sandbox; None: the real ones, as for all others.
+
+Root without capabilities could not use a sandbox of its own, as agent CLIs do.
+"""
+AS_ORDINARY_USER = (
+    ("--unshare-user", "--uid", str(SEEN_OWNER[0]), "--gid", str(SEEN_OWNER[1]))
+    if SEEN_OWNER
+    else ()
+)
 PROBE = ("--dev-bind", "/", "/", *OWN_PROCESSES, *SEALED, *AS_ORDINARY_USER, "--new-session")
 """Whether this works decides whether bubblewrap is used at all."""
 
