@@ -66,15 +66,13 @@ def left_behind(
 
 
 def left_in_own(repo: Repository, crew_git: Path, *, head: str | None) -> tuple[str, ...]:
-    """The same for a repository of its own, with its other branches, tags and stash.
+    """The same for a repository of its own, with its other branches, its tags and its stash.
 
-    So are the commits of a repository that the agent made in its place.
-
-    They exist only there, so they are taken in before git compares them with the refs.
+    Commits of a repository that the agent made in its place count too. All of them exist only
+    there, so they are taken in before git compares them with the refs.
     """
     agent_git = agent_git_of(crew_git)
-    logs = agent_git / "logs"
-    files = [logs / "HEAD", logs / "refs" / "stash", agent_git / "ORIG_HEAD"]
+    files = [f"{agent_git}/{name}" for name in ("logs/HEAD", "logs/refs/stash", "ORIG_HEAD")]
     tips = other_tips(crew_git)
     replaced = tuple(sorted(name for name in os.listdir(crew_git) if name.startswith(REPLACED)))  # noqa: PTH208
     stamp = (head, tuple(sorted(tips.items())), replaced, *stamp_of(files))
@@ -146,13 +144,13 @@ def _text(repo: Repository, form: str, commit: str) -> str:
     return git(repo.common_dir, "log", "--no-walk", "--abbrev=12", f"--format={form}", commit)
 
 
-def _moves(log: Path) -> Iterator[tuple[bytes, bytes, bytes]]:
+def _moves(log: Path | str) -> Iterator[tuple[bytes, bytes, bytes]]:
     for line in _read(log).splitlines()[-MOST_MOVES:]:
         if found := _MOVE.match(line):
             yield found[1], found[2], found[3]
 
 
-def _read(file: Path) -> bytes:
+def _read(file: Path | str) -> bytes:
     return read_bytes(file, most=_LARGEST) or b""
 
 

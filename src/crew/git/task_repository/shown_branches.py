@@ -46,13 +46,14 @@ def show_newest(repo: Repository, path: Path, target: str) -> None:
 
 def show_branch(crew_git: Path, branch: str, commit: str) -> None:
     """Move the copy of a branch, unless the agent itself is on it."""
-    agent_git = agent_git_of(crew_git)
-    head = read_head(agent_git)
-    ref = agent_git / "refs" / "heads" / branch
-    if head is None or head.branch == branch or read_text(ref, most=_LONGEST_REF) == commit:
+    agent_git, ref = agent_git_of(crew_git), f"refs/heads/{branch}"
+    if read_text(f"{agent_git}/{ref}", most=_LONGEST_REF) == commit:
         return
-    write_file(crew_git / NEWEST, f"{commit} refs/heads/{branch}\n".encode())
-    write_branch(agent_git, f"refs/heads/{branch}", commit)
+    head = read_head(agent_git)
+    if head is None or head.branch == branch:
+        return
+    write_file(crew_git / NEWEST, f"{commit} {ref}\n".encode())
+    write_branch(agent_git, ref, commit)
 
 
 def write_branch(agent_git: Path, ref: str, commit: str) -> None:
