@@ -3,7 +3,7 @@
 import contextlib
 import functools
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +51,11 @@ class Workplace:
         if git_dir.is_dir():  # nearly always, and it saves a call of git
             return Repository(root=self.root, common_dir=git_dir)
         return find_repository(self.root)
+
+    def expect_sandbox(self) -> None:
+        """Prepare worktrees for programs in a sandbox, unless the config has turned it off."""
+        if self.settings.sandbox.mode != "off":
+            self.__dict__["repo"] = replace(self.repo, is_confined=True)
 
     @functools.cached_property
     def folder(self) -> Path:

@@ -13,6 +13,7 @@ from agents.conftest import need
 from boundary.sandbox_scene import SECRETS, git
 from crew.domain.kernel.errors import CrewError
 from crew.git.worktrees.worktrees import ensure_worktree
+from crew.runner.outside.local_machine import LocalOutside
 from crew.runner.sandbox.level import load_level, sandbox_finding
 from crew.system.processes.process import working_bwrap
 
@@ -64,7 +65,8 @@ def test_git_in_a_step_does_not_read_unchanged_files_again(place):
     """Root's files have another owner in the sandbox, and the task's index names that one."""
     place.folder = place.workplace.worktrees / "3"
     base = git("rev-parse", "HEAD", at=place.root)
-    ensure_worktree(place.workplace.repo, place.folder, branch="crew-3", base=base)
+    repo = LocalOutside(place.workplace).workplace.repo
+    ensure_worktree(repo, place.folder, branch="crew-3", base=base)
     said = place.step("git diff-files --name-only; git ls-files")
     assert (said.code, said.out.split()) == (0, ["readme"])
 

@@ -21,10 +21,14 @@ _FACTS = ("--path-format=absolute", "--git-dir", "--git-common-dir", "--show-top
 
 @frozen
 class Repository:
-    """`root` is the main worktree (or the bare repository), `common_dir` its git dir."""
+    """`root` is the main worktree (or the bare repository), `common_dir` its git dir.
+
+    `is_confined`: programs in its worktrees run in a sandbox, which may show other owners of files.
+    """
 
     root: Path
     common_dir: Path
+    is_confined: bool = False
 
 
 def find_repository(start: Path) -> Repository:

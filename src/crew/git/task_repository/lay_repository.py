@@ -54,7 +54,7 @@ def lay_repository(repo: Repository, crew_git: Path, *, commit: str, branch: str
     for name, content in (kept | files_of(repo, crew_git, commit, branch, kept)).items():
         _write(f"{making}/{name}", content)
     if "index" not in kept:
-        copy_index(crew_git, making)
+        copy_index(repo, crew_git, making)
     remove(agent_git)
     making.rename(agent_git)
 
@@ -82,10 +82,10 @@ def _kept(crew_git: Path) -> dict[str, bytes]:
     return {name: content for name, content in found.items() if content is not None}
 
 
-def copy_index(crew_git: Path, agent_git: Path | None = None) -> None:
+def copy_index(repo: Repository, crew_git: Path, agent_git: Path | None = None) -> None:
     """Give the agent crew's own index, whose numbers are valid for the same files."""
     agent_git = agent_git or agent_git_of(crew_git)
-    content = index_for_agent(crew_git)
+    content = index_for_agent(repo, crew_git)
     if content is None:
         return
     if is_folder(agent_git / "index"):
@@ -93,10 +93,10 @@ def copy_index(crew_git: Path, agent_git: Path | None = None) -> None:
     write_file(agent_git / "index", content)
 
 
-def index_for_agent(crew_git: Path) -> bytes | None:
+def index_for_agent(repo: Repository, crew_git: Path) -> bytes | None:
     """Crew's own index, with the owner that an agent sees; None if there is none."""
     content = read_bytes(crew_git / "index", most=LARGEST_INDEX)
-    return None if content is None else owned_as_seen(content)
+    return owned_as_seen(content) if content is not None and repo.is_confined else content
 
 
 def alternates(repo: Repository) -> bytes:

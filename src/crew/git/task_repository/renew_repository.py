@@ -25,7 +25,7 @@ def renew_repository(repo: Repository, crew_git: Path, *, commit: str) -> None:
     """Leave in the folder's repository what a new one would hold, and nothing else."""
     agent_git = agent_git_of(crew_git)
     files = files_of(repo, crew_git, commit, None, {})
-    if (index := index_for_agent(crew_git)) is not None:
+    if (index := index_for_agent(repo, crew_git)) is not None:
         files["index"] = index
     if not _is_written_over(agent_git, files):
         remove(agent_git)

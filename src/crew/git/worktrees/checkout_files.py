@@ -42,7 +42,7 @@ def finish_checkout(repo: Repository, git_dir: Path, path: Path) -> None:
         if worktree_admin.is_own(git_dir):
             has_own = (agent_git_of(git_dir) / "index").exists()
             if not has_own or (is_lost and not _has_staged(repo, git_dir, path)):
-                copy_index(git_dir)
+                copy_index(repo, git_dir)
         worktree_admin.finish_making(git_dir)
 
 

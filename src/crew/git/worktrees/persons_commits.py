@@ -41,14 +41,14 @@ def take_persons(repo: Repository, path: Path) -> bool:
     if not is_on_it or unfinished_in(crew_git) or not is_ahead(repo, tip, of=noted[-1]):
         return False
     with held(crew_git / "crew.lock"):
-        return _take(path, crew_git, branch, old=noted[-1], new=tip)
+        return _take(repo, path, crew_git, branch, old=noted[-1], new=tip)
 
 
-def _take(path: Path, crew_git: Path, branch: str, *, old: str, new: str) -> bool:
+def _take(repo: Repository, path: Path, crew_git: Path, branch: str, *, old: str, new: str) -> bool:
     settle_held_index(path, crew_git, to=old)
     if not _write_files(path, crew_git, old=old, new=new):
         return False
-    copy_index(crew_git)
+    copy_index(repo, crew_git)
     write_branch(agent_git_of(crew_git), branch, new)
     note_mirror(crew_git, new)
     bring_index(path, crew_git)

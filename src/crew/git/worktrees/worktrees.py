@@ -254,7 +254,7 @@ def heal(repo: Repository, path: Path) -> None:
         take_persons(repo, path)
     if not has_sound_index(agent_git_of(git_dir)):
         settle_index(path, git_dir)
-        copy_index(git_dir)
+        copy_index(repo, git_dir)
 
 
 def refuse_foreign(repo: Repository, path: Path) -> None:

@@ -83,6 +83,7 @@ class LocalOutside:
     _parents: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.workplace.expect_sandbox()
         self.gates = GateRuns(workplace=self.workplace)
         self.terminals = TaskTerminals(self.workplace)
         self.reviews = Reviews(self.workplace)
