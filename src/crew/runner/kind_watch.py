@@ -1,5 +1,6 @@
 """Keeps a runner's rules up to date with the agent kinds that are configured and installed."""
 
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,6 +10,9 @@ from crew.domain.provider_limits import all_retried
 from crew.runner.engine import Engine
 from crew.trusted_config import load_settings, remember_own
 from crew.workplace import Workplace, kinds_in
+
+LOOK_FOR_PROGRAMS_S = 3.0
+"""Each look goes through the folders of the PATH for every configured program."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -25,10 +29,15 @@ class KindWatch:
     default_kind: str = ""
     _stamp: object = None
     _read: AgentsSettings | None = None
+    _look_again_at: float = 0.0
 
     def look(self) -> None:
-        """Look for changed files and programs; cheap enough to do every second."""
+        """Look for changed files, and every few seconds for programs that came or went."""
         stamp = [_stamp_of(file) for file in layer_files(self.workplace.root).values()]
+        now = time.monotonic()
+        if stamp == self._stamp and now < self._look_again_at:
+            return
+        self._look_again_at = now + LOOK_FOR_PROGRAMS_S
         if stamp != self._stamp:
             is_changed, self._stamp = self._stamp is not None, stamp  # a mistake is reported once
             self._read = load_settings(self.workplace.root).agents

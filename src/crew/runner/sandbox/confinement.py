@@ -5,7 +5,6 @@ folders and sockets do not exist in the sandbox, except for what is listed here.
 """
 
 import os
-from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -75,7 +74,7 @@ def for_step(
     workplace: Workplace, order: StepOrder, settings: AgentSettings, *, has_terminal: bool = False
 ) -> Allowed:
     """What the agent of a step, a review, a turn or a terminal may reach."""
-    environ = ChainMap(dict(settings.env), os.environ)
+    environ = {**os.environ, **settings.env}
     home = declared(settings, environ, root=workplace.root)
     door = order.env.get(DOOR)
     files = (prompt_file(order), shim_folder(order), workplace.folder / "scripts")
@@ -127,7 +126,7 @@ def for_command(
 
 def for_manager(workplace: Workplace, settings: AgentSettings) -> Allowed:
     """What the manager may reach: it reads the person's checkout and works with crew alone."""
-    environ = ChainMap(dict(settings.env), os.environ)
+    environ = {**os.environ, **settings.env}
     home = declared(settings, environ, root=workplace.root)
     place = _Place(
         folder=workplace.root,

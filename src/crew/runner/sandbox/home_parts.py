@@ -36,9 +36,11 @@ class HomeParts:
 
 def declared(settings: AgentSettings, environ: Mapping[str, str], *, root: Path) -> HomeParts:
     """What the agent kind declares. A writable folder (`name/`) is made if it is missing."""
-    for name in settings.home_write:
+    home = environ.get("HOME")
+    writable = tuple(_path(name, home, environ) for name in settings.home_write)
+    for name, path in zip(settings.home_write, writable, strict=True):
         if name.endswith("/"):
-            make_folder(_path(name, environ))
+            make_folder(path)
     templates = (
         settings.command_template,
         settings.interactive_template,
@@ -48,18 +50,19 @@ def declared(settings: AgentSettings, environ: Mapping[str, str], *, root: Path)
     words = (settings.command, settings.script, *commands, *settings.args, *settings.env.values())
     return HomeParts(
         readable=(
-            *(_path(name, environ) for name in settings.home_read),
+            *(_path(name, home, environ) for name in settings.home_read),
             *files_named_in(words, environ),
         ),
-        writable=tuple(_path(name, environ) for name in settings.home_write),
-        copied=tuple(_path(name, environ) for name in settings.home_copy),
+        writable=writable,
+        copied=tuple(_path(name, home, environ) for name in settings.home_copy),
     )
 
 
 def files_named_in(commands: Iterable[str | None], environ: Mapping[str, str]) -> tuple[Path, ...]:
     """The files that a configured command names by a full path: a person wants it to read them."""
+    home = environ.get("HOME")
     words = (word for command in commands for word in _words(command or ""))
-    paths = [_path(word, environ) for word in words if word.startswith(("/", "~/"))]
+    paths = [_path(word, home, environ) for word in words if word.startswith(("/", "~/"))]
     files = [path for path in paths if path.is_file()]
     return (*files, *_virtual_environments(files))
 
@@ -110,11 +113,11 @@ def _on_the_path(home: Path, search: str) -> Iterator[Path]:
             yield folder
 
 
-def _path(name: str, environ: Mapping[str, str]) -> Path:
+def _path(name: str, home: str | None, environ: Mapping[str, str]) -> Path:
     """A path below the home; `${VARIABLE:-path}` is the variable's value, if it is set."""
     if "$" in name:
         name = _VARIABLE.sub(lambda found: environ.get(found[1]) or found[2], name)
-    return _below(environ.get("HOME"), name.removeprefix("~/"))
+    return _below(home, name.removeprefix("~/"))
 
 
 @lru_cache(maxsize=1024)
