@@ -1,6 +1,8 @@
 """Runs the benchmarks and ends with a summary: `python -m bench [--quick] [NAME...]`.
 
 With `--beside COMMIT` they run in that commit too, in turn, and the figures stand side by side.
+`TMPDIR` chooses the disk: in memory (`TMPDIR=/dev/shm`) the figures measure crew alone, elsewhere
+crew and the disk.
 """
 
 import argparse

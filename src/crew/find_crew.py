@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from crew.domain.kernel.errors import UsageError
-from crew.git.task_repository.agent_refs import main_repository_of
 
 
 def find_folder(start: Path) -> Path | None:
@@ -44,6 +43,9 @@ def _crew_in(root: Path) -> Path | None:
 
 
 def _crew_of_owner(folder: Path) -> Path | None:
+    # Only a worktree needs it, and most commands start in the main checkout.
+    from crew.git.task_repository.agent_refs import main_repository_of  # noqa: PLC0415
+
     main = main_repository_of(folder)
     return _crew_in(main.parent) if main is not None and main.name == ".git" else None
 
