@@ -139,6 +139,7 @@ def test_the_help_has_the_keys_of_every_page_and_pane():
     assert ("c", "Comment on the line") in sections["In the pane Diff"]
     assert ("f", "Follow or pause") in sections["In the pane Log"]
     assert ("enter", "Answer") in sections["On the page Inbox"]
+    assert ("ctrl+d", "Scroll the text below the list down") in sections["On the page Queue"]
     for part in (*PAGES, *PANES):
         own = [one.key.split(",")[0] for one in part.__dict__.get("BINDINGS", ())]
         told = next((keys for title, keys in sections.items() if title.endswith(part.title)), [])

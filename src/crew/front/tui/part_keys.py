@@ -1,6 +1,7 @@
 """The keys of single pages and panes for the help, read from their own bindings."""
 
 from collections.abc import Iterator
+from itertools import takewhile
 
 from textual.binding import Binding
 
@@ -13,13 +14,19 @@ _SIGNS = {"right_square_bracket": "]", "left_square_bracket": "[", "slash": "/"}
 
 def part_sections() -> list[tuple[str, list[tuple[str, str]]]]:
     """A section for each page and pane that has keys of its own."""
-    every_pane = list(_keys(Pane))
-    found = [(f"On the page {page.title}", list(_keys(page))) for page in PAGES]
-    found += [(f"In the pane {pane.title}", list(_keys(pane))) for pane in PANES]
-    return [("In every pane", every_pane), *((title, keys) for title, keys in found if keys)]
+    found = [(f"On the page {page.title}", list(_keys(page, above=Page))) for page in PAGES]
+    found += [(f"In the pane {pane.title}", list(_keys(pane, above=Pane))) for pane in PANES]
+    every_pane = ("In every pane", list(_keys_of(Pane)))
+    return [every_pane, *((title, keys) for title, keys in found if keys)]
 
 
-def _keys(part: type[Page] | type[Pane]) -> Iterator[tuple[str, str]]:
+def _keys(part: type, *, above: type) -> Iterator[tuple[str, str]]:
+    """The keys that the class and its bases below `above` bind."""
+    for one in takewhile(lambda base: base is not above, part.__mro__):
+        yield from _keys_of(one)
+
+
+def _keys_of(part: type) -> Iterator[tuple[str, str]]:
     """The keys that the class itself binds, as a person reads them."""
     for one in part.__dict__.get("BINDINGS", ()):
         if isinstance(one, Binding):

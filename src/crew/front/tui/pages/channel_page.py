@@ -15,9 +15,8 @@ from crew.front.tui.board.channel_lines import (
     conversation,
     open_channels,
 )
-from crew.front.tui.pages.page import Page
+from crew.front.tui.pages.sheet_page import SheetPage
 from crew.front.tui.widgets.line_list import LineList, ShownLine
-from crew.front.tui.widgets.sheet import Sheet
 
 AGE_EVERY_S = 1.0
 
@@ -31,28 +30,22 @@ class SayLine(Input):
     """
 
 
-class ChannelPage(Page):
+class ChannelPage(SheetPage):
     """The open channels; enter or t begins to speak in the chosen one."""
 
     title: ClassVar[str] = "Channels"
     empty: ClassVar[str] = "no open channels: :channel new NAME --member AGENT opens one"
     kinds: ClassVar[tuple[str, ...]] = ("channel", "member", "post")
     DEFAULT_CSS = "ChannelPage { height: auto; min-height: 3; max-height: 40%; }"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter,t", "speak", "speak", show=False),
-        Binding("ctrl+d", "turn(1)", "scroll the conversation down", show=False),
-        Binding("ctrl+u", "turn(-1)", "scroll the conversation up", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter,t", "speak", "speak", show=False)]
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
-        self._sheet = Sheet()
         self._say = SayLine(placeholder=f"t: speak here as {person()}")
         self._say.can_focus = False
-        self._told = ""
 
     def below(self) -> Iterable[Widget]:
-        return (self._sheet, _Speech(self, self._say))
+        return (*super().below(), _Speech(self, self._say))
 
     def on_mount(self) -> None:
         self.set_interval(AGE_EVERY_S, self._grow_older)
@@ -67,7 +60,7 @@ class ChannelPage(Page):
             self.show(self.nothing())
         elif rows != list(self.rows):
             self.show(rows, _line_of, key_of=lambda row: row.key)
-        self._tell()
+        self.tell()
 
     def badge(self) -> str:
         return str(len(open_channels(self.picture.world)) or "")
@@ -82,25 +75,18 @@ class ChannelPage(Page):
         found = self.picture.world.channels.get(self.channel)
         return found.task if found else ""
 
-    def on_line_list_moved(self, message: LineList.Moved) -> None:
-        if message.lines is self:
-            self._tell()
-
     def on_line_list_chosen(self, message: LineList.Chosen) -> None:
         if message.lines is self:
             message.stop()
             self.action_speak()
 
-    def _tell(self) -> None:
+    def tell(self) -> None:
         world, name, now = self.picture.world, self.channel, time.time()
         self._say.display = bool(name)
-        is_new, self._told = self._told != name, name
-        self._sheet.tell(lambda width: conversation(world, name, width, now=now), is_new=is_new)
+        is_new = self.is_another(name)
+        self.sheet.tell(lambda width: conversation(world, name, width, now=now), is_new=is_new)
         if is_new:
-            self._sheet.follow()
-
-    def action_turn(self, by: int) -> None:
-        self._sheet.turn(by)
+            self.sheet.follow()
 
     # Speaking
 

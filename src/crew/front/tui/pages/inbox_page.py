@@ -2,12 +2,11 @@
 
 import asyncio
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
-from textual.widget import Widget
 
 from crew.domain.kernel.errors import CrewError
 from crew.domain.rows.question import About
@@ -17,11 +16,11 @@ from crew.front.tui.board.kept_results import by_identity
 from crew.front.tui.dialogs.choice_dialog import Choice
 from crew.front.tui.live.picture import News
 from crew.front.tui.live.session_words import read_last_lines
-from crew.front.tui.pages.page import Page
+from crew.front.tui.pages.sheet_page import SheetPage
 from crew.front.tui.widgets.line_list import LineList, ShownLine, heading, text_line
 from crew.front.tui.widgets.paint import fit
 from crew.front.tui.widgets.safe_text import safe
-from crew.front.tui.widgets.sheet import Sheet, wrapped
+from crew.front.tui.widgets.sheet import wrapped
 from crew.runner.views.proposal_views import KIND as CONFIG_KIND
 from crew.runner.views.proposal_views import config_entries
 from crew.runner.views.row_views import open_question_views
@@ -40,30 +39,21 @@ OWN_WORDS = "\0own words"
 _open_entries = by_identity(open_question_views)
 
 
-class InboxPage(Page):
+class InboxPage(SheetPage):
     """The open questions, suspicions, outages and proposals; enter answers the chosen one."""
 
     title: ClassVar[str] = "Inbox"
     empty: ClassVar[str] = "no open questions"
     kinds: ClassVar[tuple[str, ...]] = ("question", "suspicion", "outage")
     DEFAULT_CSS = "InboxPage { height: auto; min-height: 3; max-height: 40%; }"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "answer", "answer", show=False),
-        Binding("ctrl+d", "turn(1)", "scroll the question down", show=False),
-        Binding("ctrl+u", "turn(-1)", "scroll the question up", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "answer", "answer", show=False)]
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
-        self._sheet = Sheet()
         self._proposed: Sequence[Entry] = ()
         self._files: Sequence[object] | None = None
         self._known: frozenset[str] | None = None
         self._words: tuple[str, Sequence[EntryLine]] = ("", ())
-        self._told = ""
-
-    def below(self) -> Iterable[Widget]:
-        return (self._sheet,)
 
     def on_mount(self) -> None:
         self.set_interval(LOOK_EVERY_S, self._look_for_proposals)
@@ -85,7 +75,7 @@ class InboxPage(Page):
             self.show(found, self._line_of, key_of=lambda entry: entry["id"])
         else:
             self.show(self.nothing())
-        self._tell()
+        self.tell()
 
     def badge(self) -> str:
         return str(len(self.entries()) or "")
@@ -149,28 +139,21 @@ class InboxPage(Page):
 
     # The chosen one
 
-    def on_line_list_moved(self, message: LineList.Moved) -> None:
-        if message.lines is self:
-            self._tell()
-
     def on_line_list_chosen(self, message: LineList.Chosen) -> None:
         if message.lines is self:
             message.stop()
             self.action_answer()
 
-    def action_turn(self, by: int) -> None:
-        self._sheet.turn(by)
-
-    def _tell(self) -> None:
+    def tell(self) -> None:
         entry = self.entry
         if entry is None:
-            self._sheet.tell(lambda _width: [])
+            self.sheet.tell(lambda _width: [])
             return
         if entry["task"] and self._words[0] != entry["id"]:
             self._words = (entry["id"], ())
             self.run_worker(self._read_words(entry), group="words", exclusive=True)
-        is_new, self._told = self._told != entry["id"], entry["id"]
-        self._sheet.tell(lambda width: list(self._lines(entry, width)), is_new=is_new)
+        is_new = self.is_another(entry["id"])
+        self.sheet.tell(lambda width: list(self._lines(entry, width)), is_new=is_new)
 
     def _lines(self, entry: Entry, width: int) -> Iterator[ShownLine]:
         yield from wrapped(entry["question"], width, "bold")
@@ -194,7 +177,7 @@ class InboxPage(Page):
         )
         self._words = (entry["id"], words)
         if self.entry is not None and self.entry["id"] == entry["id"]:
-            self._tell()
+            self.tell()
 
     # Answers
 

@@ -2,43 +2,31 @@
 
 import asyncio
 import time
-from collections.abc import Iterable
 from typing import ClassVar
-
-from textual.binding import Binding, BindingType
-from textual.widget import Widget
 
 from crew.front.tui.board.queue_lines import QueueLine, queue_lines
 from crew.front.tui.board.task_columns import columns_of
 from crew.front.tui.live.past_returns import MOST, Return, read_returns, returns
 from crew.front.tui.live.picture import News
-from crew.front.tui.pages.page import Page
-from crew.front.tui.widgets.line_list import LineList, ShownLine
-from crew.front.tui.widgets.sheet import Sheet, wrapped
+from crew.front.tui.pages.sheet_page import SheetPage
+from crew.front.tui.widgets.line_list import ShownLine
+from crew.front.tui.widgets.sheet import wrapped
 
 AGE_EVERY_S = 1.0
 
 
-class QueuePage(Page):
+class QueuePage(SheetPage):
     """The queues of all targets; the sheet below has the notes of the chosen task."""
 
     title: ClassVar[str] = "Queue"
     empty: ClassVar[str] = "nothing waits for its merge, and nothing was sent back"
     kinds: ClassVar[tuple[str, ...]] = ("line", "task", "run")
+    sheet_height: ClassVar[str] = "2fr"
     DEFAULT_CSS = "QueuePage { height: 3fr; }"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+d", "turn(1)", "scroll the reasons down", show=False),
-        Binding("ctrl+u", "turn(-1)", "scroll the reasons up", show=False),
-    ]
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
-        self._sheet = Sheet(height="2fr")
         self._returned: tuple[Return, ...] = ()
-        self._told = ""
-
-    def below(self) -> Iterable[Widget]:
-        return (self._sheet,)
 
     def on_mount(self) -> None:
         self.set_interval(AGE_EVERY_S, self._grow_older)
@@ -73,7 +61,7 @@ class QueuePage(Page):
             self.show(rows, _line_of, key_of=lambda row: row.key)
         else:
             self.show(self.nothing())
-        self._tell()
+        self.tell()
 
     def badge(self) -> str:
         return str(columns_of(self.picture).queued or "")
@@ -82,19 +70,12 @@ class QueuePage(Page):
         row = self.cursor_row
         return row.task if isinstance(row, QueueLine) else ""
 
-    def on_line_list_moved(self, message: LineList.Moved) -> None:
-        if message.lines is self:
-            self._tell()
-
-    def action_turn(self, by: int) -> None:
-        self._sheet.turn(by)
-
-    def _tell(self) -> None:
+    def tell(self) -> None:
         row = self.cursor_row
         notes = row.notes if isinstance(row, QueueLine) else ""
-        self._sheet.display = bool(notes)
-        is_new, self._told = self._told != notes, notes
-        self._sheet.tell(lambda width: wrapped(notes, width) if notes else [], is_new=is_new)
+        self.sheet.display = bool(notes)
+        is_new = self.is_another(notes)
+        self.sheet.tell(lambda width: wrapped(notes, width) if notes else [], is_new=is_new)
 
 
 def _line_of(row: QueueLine, _width: int) -> ShownLine:
