@@ -417,6 +417,25 @@ def test_line_ends_are_written_as_the_landed_attributes_say(repo, person):
 # Other places
 
 
+@pytest.mark.parametrize("setting", ["attribute", "autocrlf"])
+@pytest.mark.parametrize("is_edited", [False, True])
+def test_a_file_whose_line_ends_git_would_convert_is_delivered_unless_it_was_edited(
+    repo, person, setting, is_edited
+):
+    person.commit({"w.txt": "one\r\n", "v.txt": "one\r\n"})
+    if setting == "autocrlf":
+        person.git("config", "core.autocrlf", "input")
+    else:
+        person.commit({".gitattributes": "* text=auto\n"})
+    if is_edited:
+        (person.path / "w.txt").write_bytes(b"one\r\nmine\r\n")
+    land(repo, person, {"w.txt": "one\ntwo\n", "v.txt": "one\r\ntwo\r\n"})
+    assert deliver(repo, "main", hold_s=0.01).state == ("waiting" if is_edited else "delivered")
+    kept = b"one\r\nmine\r\n" if is_edited else b"one\ntwo\n"
+    assert (person.path / "w.txt").read_bytes() == kept
+    assert person.git("status", "--short").strip() == ("M w.txt" if is_edited else "")
+
+
 def test_a_linked_worktree_of_a_person_follows_too(repo, person, tmp_path):
     person.git("switch", "-q", "--detach")
     side = Person(tmp_path / "side tree")

@@ -176,18 +176,30 @@ def _refuse_edited(checkout: Checkout, changes: Sequence[FileChange]) -> None:
     has_modes = ask(
         checkout.path, "config", "--type=bool", "core.fileMode", env=checkout.env
     ).out.strip()
-    for change, blob in zip(changes, _blob_ids(checkout, changes), strict=True):
+    # Git leaves line ends as they were committed; `hash-object` converts them by the attributes.
+    converted = _differing(checkout, changes)
+    edited = {change.path for change in _differing(checkout, converted, "--no-filters")}
+    for change in changes:
         file = checkout.path / change.path
         is_executable = bool(file.lstat().st_mode & stat.S_IXUSR)
         wrong_mode = has_modes != b"false" and is_executable != (change.old_mode == "100755")
-        if blob != change.old_blob or (wrong_mode and change.old_mode != SYMLINK):
+        if change.path in edited or (wrong_mode and change.old_mode != SYMLINK):
             raise wait_for(checkout, f"{change.path} has uncommitted changes")
 
 
-def _blob_ids(checkout: Checkout, changes: Sequence[FileChange]) -> list[str]:
+def _differing(
+    checkout: Checkout, changes: Sequence[FileChange], *options: str
+) -> list[FileChange]:
+    """The changes whose files have other content than their old blobs."""
+    blobs = _blob_ids(checkout, changes, *options) if changes else []
+    return [one for one, blob in zip(changes, blobs, strict=True) if blob != one.old_blob]
+
+
+def _blob_ids(checkout: Checkout, changes: Sequence[FileChange], *options: str) -> list[str]:
     files = [change for change in changes if change.old_mode != SYMLINK]
     stdin = b"".join(quoted_name(change.path) + b"\n" for change in files)
-    answer = ask(checkout.path, "hash-object", "--stdin-paths", stdin=stdin, env=checkout.env)
+    args = ("hash-object", "--stdin-paths", *options)
+    answer = ask(checkout.path, *args, stdin=stdin, env=checkout.env)
     if answer.code != 0:
         raise wait_for(checkout, "a file is being changed by another process")
     hashed = iter(answer.out.decode().split())
