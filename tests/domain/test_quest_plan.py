@@ -91,16 +91,16 @@ def test_a_sound_plan_has_no_faults():
     [
         ([step("a", "b"), step("b", "a")], "items wait for each other in a cycle: "),
         ([step("a", "a")], "items wait for each other in a cycle: a → a"),
-        ([step("a", "x")], "step a waits for 'x', which is not in the plan"),
+        ([step("a", "x")], "item a waits for 'x', which is not in the plan"),
         ([step("a"), step("a")], "the id 'a' is used 2 times"),
         ([step("a b")], "'a b' cannot be an id"),
         ([step("")], "'' cannot be an id"),
         ([step("../up")], "'../up' cannot be an id"),
         ([step("x" * 41)], "cannot be an id"),
         ([step("-a")], "'-a' cannot be an id"),
-        ([step("a", title="")], "step a needs a title of one line"),
-        ([step("a", title="one\ntwo")], "step a needs a title of one line"),
-        ([step("a", files=("f" * 90_000,))], "the texts of step a are longer than"),
+        ([step("a", title="")], "item a needs a title of one line"),
+        ([step("a", title="one\ntwo")], "item a needs a title of one line"),
+        ([step("a", files=("f" * 90_000,))], "the texts of item a are longer than"),
     ],
 )
 def test_a_fault_is_named_with_its_step(planned, words):
@@ -109,7 +109,7 @@ def test_a_fault_is_named_with_its_step(planned, words):
 
 def test_too_many_steps_are_too_many():
     assert found(*(step(f"s{n}") for n in range(4)), most=3) == [
-        "4 steps are too many, 3 are the most"
+        "4 items are too many; the limit is 3"
     ]
 
 
@@ -121,7 +121,7 @@ def test_a_plan_that_is_far_too_long_costs_the_runner_next_to_nothing():
             raise AssertionError("it is too long to be looked at")
 
     endless = Unread(step("a") for _ in range(51))
-    assert list(faults(endless, most=50)) == ["51 steps are too many, 50 are the most"]
+    assert list(faults(endless, most=50)) == ["51 items are too many; the limit is 50"]
 
 
 def test_of_very_many_faults_only_the_first_are_told_and_none_at_length():
@@ -131,7 +131,7 @@ def test_of_very_many_faults_only_the_first_are_told_and_none_at_length():
     unknown = [f"{n}{'x' * 10_000}" for n in range(60)]
     with pytest.raises(UsageError) as refused:
         life.plan(ROOT, [{"id": "a", "title": "t", "dependencies": unknown}])
-    assert refused.value.message.startswith("the plan has 60 faults: step a waits for '0xxx")
+    assert refused.value.message.startswith("the plan has 60 faults: item a waits for '0xxx")
     assert refused.value.message.endswith("; and 10 more")
     assert len(refused.value.message) < 12_000
 

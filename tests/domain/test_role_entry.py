@@ -25,7 +25,7 @@ def test_a_role_that_is_called_too_often_blocks_the_step_and_a_person_is_asked()
     assert called_again(life, task, times=9) == 4
     assert life.position(task).role == "spiritmender"
     assert life.question.question == (
-        "step a is blocked: spiritmender was called 5 times. What shall spiritmender do?"
+        "item a is blocked: spiritmender was called 5 times. What shall spiritmender do?"
     )
     assert "codeweaver (needs-role-followup):\n> again 0" in life.question.context
     assert (life.question.task, life.question.role) == (task, "spiritmender")

@@ -70,7 +70,7 @@ def spent():
 def test_the_third_red_gate_blocks_the_step_with_a_question_that_tells_the_whole_story():
     life, task = spent()
     assert life.position(task).state == "blocked"
-    assert "step a is blocked: ward was red 3 times" in life.question.question
+    assert "item a is blocked: ward was red 3 times" in life.question.question
     told = life.question.context
     order = ["all done", "failure 0", "mended 0", "failure 1", "mended 1", "failure 2"]
     places = [told.index(words) for words in order]

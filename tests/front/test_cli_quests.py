@@ -56,7 +56,7 @@ def test_a_new_quest_prints_its_id_and_says_how_to_go_on(small):
     assert task["quest"]["id"] == "1"
     assert (task["quest"]["step"], task["quest"]["stage"]) == (None, "plan")
     assert (
-        "quest: its request, at plan (`crew quest show 1` tells more)" in small.ok("show", "1").out
+        "quest: its request, at plan (`crew quest show 1` shows more)" in small.ok("show", "1").out
     )
 
 
@@ -129,7 +129,7 @@ def test_a_quest_is_drawn_while_it_waits_and_when_it_is_over(small):
     assert stopped.code == 6
     asks = 'not merged: 3 Step b (in_progress): it asks: Which colour? (crew answer q1 "…")'
     assert asks in stopped.err
-    assert "not merged: 1 Request (in_progress): its steps are not finished" in stopped.err
+    assert "not merged: 1 Request (in_progress): its items are not finished" in stopped.err
     waiting = small.ok("quest", "show", "1", "--json").json
     assert (waiting["steps_done"], waiting["steps_all"], waiting["stage"]) == (1, 2, "walk")
     assert [one["id"] for one in waiting["questions"]] == ["q1"]
@@ -156,7 +156,7 @@ def test_a_quest_is_drawn_while_it_waits_and_when_it_is_over(small):
     assert listed.lines[1].split() == ["1", "open", "small", "1/2", "$0.00", "Request"]
     assert "q1 wait for an answer" in listed.err
     step_b = small.ok("show", "3").out
-    assert "quest: step b of quest 1, at write (writer, writes the text)" in step_b
+    assert "quest: item b of quest 1, at write (writer, writes the text)" in step_b
     assert "of 1000000" not in step_b
     framed = small.ok("dashboard", "--once").out
     assert "quest 1 Request: 1 of 2 items done, at walk, asks q1\n" in framed

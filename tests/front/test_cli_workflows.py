@@ -21,8 +21,8 @@ def test_one_is_drawn_with_its_stages_roles_limits_and_ways(scene):
     drawn = scene.ok("workflows", "quest").out
     for words in (
         "requirements: chaoswhisperer",
-        "plan: pathseeker (plans the steps)",
-        "walk: every step, 3 at a time",
+        "plan: pathseeker (plans the items)",
+        "walk: every item, 3 at a time",
         "ward: the gate (3 times at most)",
         "├─ green ─▶ siege",
         "mend: spiritmender (takes back what is not merged)",

@@ -38,15 +38,15 @@ def test_the_last_plan_counts(planner, way):
 
 
 FAULTS = [
-    ([], "a list with at least one step"),
+    ([], "a list with at least one item"),
     ("a, b", "must be an array"),
-    ([5], "step 1 is not an object"),
+    ([5], "item 1 is not an object"),
     ([step("a"), step("a")], "the id 'a' is used 2 times"),
     ([step("a", "b"), step("b", "a")], "in a cycle: a → b → a"),
-    ([step("a", "z")], "step a waits for 'z', which is not in the plan"),
+    ([step("a", "z")], "item a waits for 'z', which is not in the plan"),
     ([step("a") | {"colour": "red"}], "unknown fields: colour"),
     ([step("a b")], "cannot be an id"),
-    ([{"id": "a"}], "step a needs a title"),
+    ([{"id": "a"}], "item a needs a title"),
     ([step("a") | {"description": "x" * 30_000}], "characters"),
 ]
 
@@ -72,7 +72,7 @@ def test_who_is_not_a_planner_is_told_so(scene):
         for way in WAYS:
             heard = getattr(worker, way)("plan-steps", steps=[step("a")])
             assert heard.refused
-            assert "only a role that plans may hand in steps" in heard.text
+            assert "only a role that plans may hand in a plan" in heard.text
             heard = getattr(worker, way)("get-quest")
             assert heard.refused
             assert "is not part of a quest" in heard.text

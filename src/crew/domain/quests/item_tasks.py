@@ -11,7 +11,7 @@ class ItemTask:
     """A task as the plan wants it; `id` is empty until the task was made.
 
     After a crash a task is recognised by its labels. A task in `taken` already belongs to another
-    item, also to an earlier item of the same key.
+    item, perhaps to an earlier item of the same key.
     """
 
     quest: str

@@ -91,7 +91,7 @@ class QuestLead(SlotLead):
     def refuse_completion(self, world: World, task: Task) -> None:
         if task.id in world.quests and position.is_unfinished(world, task.id):
             raise Conflict(
-                f"the steps of quest {task.id} are not finished",
+                f"the items of quest {task.id} are not finished",
                 hint=f"`crew quest show {task.id}` lists them; `crew close` drops one",
                 code="quest_unfinished",
             )

@@ -38,7 +38,7 @@ def read_steps(values: object) -> tuple[PlanItem, ...]:
     """Parse items from plain values; an error names what is wrong and how to fix it."""
     if not isinstance(values, list | tuple) or not values:
         raise UsageError(
-            "steps must be a list with at least one step",
+            "steps must be a list with at least one item",
             hint=f"such as {EXAMPLE}",
             code="invalid_plan",
         )
@@ -48,11 +48,11 @@ def read_steps(values: object) -> tuple[PlanItem, ...]:
 def _step(number: int, value: object) -> PlanItem:
     if not isinstance(value, Mapping):
         raise UsageError(
-            f"step {number} is not an object", hint=f"such as {EXAMPLE}", code="invalid_plan"
+            f"item {number} is not an object", hint=f"such as {EXAMPLE}", code="invalid_plan"
         )
     if unknown := sorted(set(value) - _KNOWN):
         raise UsageError(
-            f"step {number} has unknown fields: {', '.join(unknown)}",
+            f"item {number} has unknown fields: {', '.join(unknown)}",
             hint=f"known: {', '.join(sorted(_KNOWN))}",
             code="invalid_plan",
         )
@@ -72,7 +72,7 @@ def _text(number: int, value: Mapping[str, object], name: str) -> str:
         text = str(text)
     if not isinstance(text, str) or len(text) > LONGEST:
         raise UsageError(
-            f"{name} of step {number} must be a text of at most {LONGEST:,} characters",
+            f"{name} of item {number} must be a text of at most {LONGEST:,} characters",
             hint="hand in the whole plan again; nothing was changed",
             code="invalid_plan",
         )
@@ -85,7 +85,7 @@ def _texts(number: int, value: Mapping[str, object], name: str) -> tuple[str, ..
         isinstance(text, str) or _is_number(text) for text in texts
     ):
         raise UsageError(
-            f"{name} of step {number} must be a list of texts",
+            f"{name} of item {number} must be a list of texts",
             hint="hand in the whole plan again; nothing was changed",
             code="invalid_plan",
         )
@@ -106,7 +106,7 @@ def faults(
     too long is not checked further, to save the runner's time.
     """
     if len(steps) > most:
-        yield f"{len(steps)} steps are too many, {most} are the most"
+        yield f"{len(steps)} items are too many; the limit is {most}"
         return
     keys = [step.key for step in steps]
     for key, times in sorted(Counter(keys).items()):
@@ -123,12 +123,12 @@ def _step_faults(step: PlanItem, known: Collection[str]) -> Iterator[str]:
     if _KEY.fullmatch(step.key) is None:
         yield f"{step.key!r} cannot be an id: letters, digits, - and _, at most 40"
     if not step.title or "\n" in step.title:
-        yield f"step {step.key} needs a title of one line"
+        yield f"item {step.key} needs a title of one line"
     if len(step_text(step)) > 4 * LONGEST:
-        yield f"the texts of step {step.key} are longer than {4 * LONGEST:,} characters together"
+        yield f"the texts of item {step.key} are longer than {4 * LONGEST:,} characters together"
     for dep in step.deps:
         if dep not in known:
-            yield f"step {step.key} waits for {dep!r}, which is not in the plan"
+            yield f"item {step.key} waits for {dep!r}, which is not in the plan"
 
 
 def replaced(

@@ -98,7 +98,7 @@ def plan_items(asked: Asked[PlanSteps]) -> Answer:
     if role is None or quest is None or role.name not in planners(world, quest):
         who = planners(world, quest) if quest else ()
         raise Conflict(
-            "only a role that plans may hand in steps",
+            "only a role that plans may hand in a plan",
             hint=_who_plans(role, who),
             code="not_a_planner",
         )
@@ -127,7 +127,7 @@ def _who_plans(role: Role | None, planning: tuple[str, ...]) -> str:
     who = " or ".join(planning)
     if SignalKind.NEEDS_ROLE_FOLLOWUP in role.signals:
         return f"send needs-role-followup for {who}"
-    return f"that is for {who}, who comes after you: do your own part and send complete"
+    return f"the plan is for {who}, which acts after you: do your own part and send complete"
 
 
 VERBS: Mapping[str, Verb] = {

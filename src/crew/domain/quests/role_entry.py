@@ -162,7 +162,7 @@ def blocked(
 
 
 def _named(position: Position) -> str:
-    return f"step {position.key}" if position.key else f"quest {position.quest}"
+    return f"item {position.key}" if position.key else f"quest {position.quest}"
 
 
 def story(world: World, task: str, notes: str = "") -> str:

@@ -243,7 +243,7 @@ def plan_finished(world: World, quest: str, *, at: float) -> list[Fact]:
     if target == DONE or world.terminal_of(task.run or "") or is_unfinished(world, quest):
         return []
     if run is not None and run.state == RunState.REVIEWING:
-        return routed(world, run, "complete", at=at, notes="Every step is in the quest's branch.")
+        return routed(world, run, "complete", at=at, notes="Every item is in the quest's branch.")
     onward = noted(base, "next_stage", at=at, stage=target)
     if run is not None and run.is_live:
         return [onward]  # a session waited for the new items and continues after them

@@ -97,7 +97,7 @@ def _by_state(world: World, task: Task) -> str:
     if task.state == TaskState.DONE:
         return "it waits in the merge queue" if task.is_queued else no_commit(task)
     if task.state == TaskState.IN_PROGRESS and is_held(world, task.id):
-        return f"its steps are not finished (crew quest show {task.id})"
+        return f"its items are not finished (crew quest show {task.id})"
     if outage := _outage(world, task):
         return f"the agent kind {outage.id} is paused: {outage.reason} ({outage.remedy})"
     if task.state == TaskState.IN_PROGRESS:
@@ -106,7 +106,7 @@ def _by_state(world: World, task: Task) -> str:
 
 
 def tell_leftovers(call: Call, world: World, left: list[Task]) -> None:
-    """Print the unfinished tasks to stderr, also with --quiet: they explain the exit code."""
+    """Print the unfinished tasks to stderr, even with --quiet: they explain the exit code."""
     if call.json:
         return
     for task in left:

@@ -21,7 +21,7 @@ def drawing(workflow: Workflow) -> list[str]:
     lines = [f"{workflow.name}: {workflow.description}".rstrip(": "), "", *_limits(workflow)]
     if workflow.step_stages:
         lines += ["", "the request", *_stages(workflow, workflow.stages)]
-        lines += ["", "each step", *_stages(workflow, workflow.step_stages)]
+        lines += ["", "each item", *_stages(workflow, workflow.step_stages)]
     else:
         lines += ["", *_stages(workflow, workflow.stages)]
     return [*lines, "", "roles", *_roles(workflow)]
@@ -57,7 +57,7 @@ def _for_items(count: SessionCount, slots: int) -> str:
 def _limits(workflow: Workflow) -> Iterator[str]:
     yield f"  {expected_sessions(workflow).removeprefix(f'{workflow.name} ')}"
     if workflow.step_stages:
-        yield f"  slots {workflow.slots}, at most {workflow.most_steps} steps"
+        yield f"  slots {workflow.slots}, at most {workflow.most_steps} items"
     yield f"  at most {workflow.deepest} roles wait for each other"
 
 
@@ -83,10 +83,10 @@ def _doing(workflow: Workflow, stage: Stage) -> str:
         Does.GATE: "the gate",
         Does.REVIEW: f"a review by {' and '.join(stage.roles)}",
         Does.COUNCIL: f"a council of {' and '.join(stage.roles)}, {stage.rounds} rounds at most",
-        Does.STEPS: f"every step, {workflow.slots} at a time",
+        Does.STEPS: f"every item, {workflow.slots} at a time",
     }[stage.does]
     notes = [
-        "plans the steps" if stage.plans else "",
+        "plans the items" if stage.plans else "",
         "takes back what is not merged" if stage.takes_back else "",
         f"{stage.limit} times at most" if stage.limit else "",
     ]

@@ -173,8 +173,8 @@ def _pointers(view: dict[str, Any]) -> Iterator[str]:
     if waits := view["delivery"]:
         yield f"landed; waits for its delivery to {waits['target']}: {line(_why_late(view))}"
     if part := view["quest"]:
-        what = f"step {line(part['step'])} of quest {part['id']}" if part["step"] else "its request"
-        yield f"quest: {what}{_where(view, part)} (`crew quest show {part['id']}` tells more)"
+        what = f"item {line(part['step'])} of quest {part['id']}" if part["step"] else "its request"
+        yield f"quest: {what}{_where(view, part)} (`crew quest show {part['id']}` shows more)"
     for one in view["questions"]:
         yield f"asks {one['id']}: {line(one['question'])} ({one['answer_with']})"
     for one in view["messages"][-MOST_MESSAGES:]:
