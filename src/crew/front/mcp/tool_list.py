@@ -70,7 +70,7 @@ SIGNAL_BACK = Tool(
         "targetRole": text_field(
             "The role of your quest that must act first, such as spiritmender."
         ),
-        "reason": text_field("Why it must."),
+        "reason": text_field("Why that role must act first."),
         "resume": {
             "type": "boolean",
             "description": "Whether your session continues after the other role. Default: true.",

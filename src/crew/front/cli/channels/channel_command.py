@@ -58,7 +58,7 @@ def _choice(kind: Any) -> click.Choice[str]:
 @click.option(
     "--interrupt",
     type=_choice(Interrupting),
-    help="How a person's words affect the turn.  [default: inject]",
+    help="How a person's post affects the turn.  [default: inject]",
 )
 @click.option("--mode", type=_choice(Mode), default="turn-based", help="How members take turns.")
 @click.option("--order", type=_choice(TurnOrder), default="round-robin", help="Order of the turns.")

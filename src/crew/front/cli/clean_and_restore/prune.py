@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def prune(call: Call, *, dry_run: bool, branches: bool, yes: bool) -> None:
     """Remove the worktrees and branches of finished tasks.
 
-    This concerns merged, closed and deleted tasks, and only what crew made. A checkpoint keeps
+    Finished tasks are merged, closed or deleted; crew removes only what it made. A checkpoint keeps
     every worktree and every unmerged branch first. While a runner is up, branches stay. Checkpoints
     of merged tasks that are older than [worktree] checkpoint_days are deleted.
     """

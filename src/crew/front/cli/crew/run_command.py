@@ -101,9 +101,9 @@ def seen_world(workplace: "Workplace") -> World:
 def run(call: Call, *, count: int | None, kind: str | None, drain: bool, detach: bool) -> int:
     """Run the crew until it is stopped or all work is done.
 
-    Without agents it makes as many as `[run] agents` names. An idle agent is of the kind that holds
-    now, unless you chose one for it (crew spawn --agent, crew agents set). If the program of every
-    agent is missing, it ends with 1 before a task is taken. With --drain the exit code is 0 if all
+    If there are no agents, it creates `[run] agents` of them. An idle agent follows the default
+    kind, unless you chose one for it (crew spawn --agent, crew agents set). If the program of every
+    agent is missing, it exits with 1 before it takes a task. With --drain the exit code is 0 if all
     it took is merged or closed, 6 if not (the list is on stderr), and 75 if a delivery waits.
     The first Ctrl-C lets running steps finish, the second ends at once; no work is lost either way.
     SIGTERM ends within [run] stop_timeout, with a checkpoint of every step that did not finish.

@@ -28,7 +28,8 @@ MOST_AT_ONCE = 1000
 def spawn(call: Call, name_or_count: str, kind: str | None) -> None:
     """Add idle agents.
 
-    Adds one agent, or N. They are called A, B, … unless you give a name. Prints the names.
+    Adds one agent, or COUNT agents. They are called A, B, … unless you give a name. Prints the
+    names.
     """
     workplace = call.workplace()
     args: dict[str, Any] = {"kind": checked_kind(workplace, kind), "chosen": kind is not None}
@@ -47,7 +48,9 @@ def spawn(call: Call, name_or_count: str, kind: str | None) -> None:
 
 def _count(count: int) -> int:
     if not 1 <= count <= MOST_AT_ONCE:
-        raise UsageError(f"{count} agents cannot be made", hint=f"name 1 to {MOST_AT_ONCE}")
+        raise UsageError(
+            f"crew cannot add {count} agents", hint=f"give a number from 1 to {MOST_AT_ONCE}"
+        )
     return count
 
 

@@ -36,9 +36,9 @@ def plugin() -> None:
 def install(call: Call, assistant: str, *, dry_run: bool) -> None:
     """Give your assistant crew's tools, a skill, and a hook that shows open questions.
 
-    Prints each file that it writes. They are in a folder of their own below the assistant's own
-    folder; for Codex also an entry in its config.toml. A file that crew did not write is never
-    changed, and the command may be repeated. Codex has no hook.
+    Prints each file that it writes. The files are in a folder of their own below the assistant's
+    folder; for Codex, crew also adds an entry to its config.toml. It never changes a file that crew
+    did not write, and the command may be repeated. Codex has no hook.
     """
     if not dry_run:
         _print_changes(call, assistant, install_plugin(assistant, os.environ), NEXT[assistant])

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 def trust(call: Call, *, show: bool, revoked: bool, yes: bool) -> None:
     """Approve the configuration that a commit brought.
 
-    Values that run or loosen something (agents, the gate, reviews, notices, the sandbox, …) in a
-    config file that git tracks hold only once you approve them. Until then the values hold that
-    you approved before. A file that git does not track, and `crew config set`, need no approval.
+    In a config file that git tracks, values that run a program or loosen a limit (agents, the gate,
+    reviews, notices, the sandbox, …) take effect only once you approve them. Until then, the values
+    that you approved before stay in effect. A file that git does not track, and `crew config set`,
+    need no approval.
     """
     if show and (revoked or yes):
         raise UsageError("--show changes nothing", hint="leave out --show, or the other option")
@@ -64,7 +65,7 @@ def _tell(call: Call, found: "tuple[Proposal, ...]", *, is_approved: bool) -> No
             call, "approved; a runner that is up uses new agents now, the rest when it restarts"
         )
     else:
-        narrate(call, "nothing was approved: the values hold that you approved before")
+        narrate(call, "nothing was approved: the values that you approved before stay in effect")
 
 
 def _revoke(call: Call, workplace: "Workplace", *, yes: bool) -> None:
@@ -84,7 +85,7 @@ def _print(call: Call, found: "tuple[Proposal, ...]") -> None:
         return
     for text in _lines(call, found):
         say(text)
-    narrate(call, "`crew trust` approves it; until then the values marked - hold")
+    narrate(call, "`crew trust` approves it; until then the values marked - stay in effect")
 
 
 def _document(found: "tuple[Proposal, ...]", *, is_approved: bool) -> dict[str, object]:
@@ -118,5 +119,5 @@ def ask_for_trust(call: Call, workplace: "Workplace") -> None:
 
 def tell_waiting(call: Call, found: "tuple[Proposal, ...]") -> None:
     if found:
-        words = "a person must approve it (`crew trust`), and crew runs without it until then"
+        words = "a person must approve it (`crew trust`); until then crew runs without it"
         narrate(call, f"warning: a commit brought {key_names(found)}: {words}")

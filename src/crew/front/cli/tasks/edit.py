@@ -41,7 +41,7 @@ MOVES = {
 
 WAYS = {
     "in_progress": "an agent starts a task: `crew assign`, `crew run`",
-    "done": "crew itself finds out when a task is done",
+    "done": "crew itself decides when a task is done",
     "merged": "`crew merge` merges a done task",
     "error": "a task fails by itself",
 }
@@ -63,9 +63,11 @@ crew edit 12 --status todo"""
     "--parent", metavar="ID", shell_complete=complete_tasks, help="The parent task; '' clears it."
 )
 @click.option("--no-parent", is_flag=True, help="Clear the parent.")
-@click.option("--agent", metavar="A", shell_complete=complete_kinds, help="'' clears it.")
-@click.option("--base", metavar="BRANCH", help="'' clears it.")
-@click.option("--issue", type=click.IntRange(0), metavar="N", help="0 clears it.")
+@click.option(
+    "--agent", metavar="A", shell_complete=complete_kinds, help="Agent kind; '' clears it."
+)
+@click.option("--base", metavar="BRANCH", help="Branch to start from and to land on; '' clears it.")
+@click.option("--issue", type=click.IntRange(0), metavar="N", help="GitHub issue; 0 clears it.")
 @click.option("--skip-review/--review", default=None, help="Skip the review.")
 @click.option(
     "--status", type=click.Choice(STATUSES), help="New status; todo reopens a failed task."
@@ -90,7 +92,7 @@ def edit(
     """Change a task.
 
     Only the named fields change, all or none. A file holds one block as in `crew new
-    --from`: what its head names is changed, and the text if there is one.
+    --from`: the fields in its head change, and the text if the block has one.
     """
     workplace = call.workplace()
     task = workplace.source.resolve(task)

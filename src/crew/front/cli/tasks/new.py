@@ -74,8 +74,8 @@ def new(
 ) -> None:
     """Create a task, or many from a file.
 
-    Prints the id, or one id a line. A file holds blocks like `---`, `title: …`, `labels: …`,
-    `parent: 1`, `after: 1, #12`, `---`, text; a bare number is a block of the file.
+    Prints the id, or one id per line. A file holds blocks like `---`, `title: …`, `labels: …`,
+    `parent: 1`, `after: 1, #12`, `---`, text; a bare number names a block of the file.
     """
     workplace = call.workplace()
     flags["agent"] = one_agent(agent, worker)

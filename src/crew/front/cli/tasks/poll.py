@@ -57,7 +57,7 @@ def poll(
 ) -> None:
     """Wait until the status of a task changes.
 
-    Of several tasks the first change is printed, as `12: in_progress -> done`. Exit code 124 after
+    Prints the first change of any of the tasks, as `12: in_progress -> done`. Exit code 124 after
     the timeout, 5 when no change is possible any more.
     """
     workplace = call.workplace()

@@ -41,7 +41,8 @@ def manager(
     It uses crew's own commands in the repository's root and changes no file there. In a terminal
     you talk to it. With --auto it decides what it can, waits for the agents, and exits when
     nothing is open (0) or when a person must decide (6), with the reason. With --auto -p it first
-    makes the tasks that the instructions ask for. `crew run --detach` in its shell starts the crew.
+    creates the tasks that the instructions ask for. In its shell, `crew run --detach` starts the
+    crew.
     """
     workplace = call.workplace()
     words = text_or_stdin(words)

@@ -44,7 +44,7 @@ def events(
 ) -> None:
     """Show what happened, fact by fact.
 
-    Prints one JSON object a line, or an array with --json. A terminal gets readable lines.
+    Prints one JSON object per line, or an array with --json. A terminal gets readable lines.
     """
     db = open_database(load_folder(call.directory) / "crew.db")
     start = 0.0 if since is None else time.time() - since

@@ -36,7 +36,7 @@ raw_option = click.option(
 def peek(call: Call, subject: str, count: int, *, raw: bool) -> None:
     """Show the last lines of what an agent did.
 
-    For a task in a terminal, the present screen. With --json, the last entries.
+    For a task in a terminal, it prints the present screen. With --json, it prints the last entries.
     """
     workplace = call.workplace()
     task = _task(workplace, subject)
@@ -62,8 +62,8 @@ def peek(call: Call, subject: str, count: int, *, raw: bool) -> None:
 def logs(call: Call, subject: str, *, follow: bool, since: float | None, raw: bool) -> None:
     """Show what an agent said and did.
 
-    Its words, its tools, short results, errors and costs, whichever program it is. With --json, one
-    entry for each of these.
+    Prints its words, tools, short results, errors and costs, in the same form for every program.
+    With --json, each of these is one entry.
     """
     workplace = call.workplace()
     task = _task(workplace, subject)

@@ -31,7 +31,7 @@ _TEXTS = {
     "question": "What only a person can answer.",
     "context": "What the reader must know to answer or to act.",
     "role": "The role that must act first.",
-    "reason": "Why it must.",
+    "reason": "Why that role must act first.",
 }
 
 
