@@ -152,7 +152,7 @@ def test_a_run_waits_for_nobody_to_take_it_up_while_its_question_is_open():
     [
         ("", "the answer is empty"),
         (" \n", "the answer is empty"),
-        ("x" * 100_001, "the answer has 100,001 characters, and 100,000 are the most"),
+        ("x" * 100_001, "the answer has 100,001 characters; the limit is 100,000"),
     ],
 )
 def test_an_answer_that_says_nothing_or_too_much_leaves_the_question_open(text, words):

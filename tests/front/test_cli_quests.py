@@ -349,10 +349,10 @@ def test_a_task_that_only_looks_like_one_of_a_quest_says_why_it_does_not_start(s
     scene.ok("new", "--title", "a step", "--label", "quest-7")
     said = drained(scene)
     assert said.code == 6
-    assert "its label says quest and no quest is about it: `crew quest new` begins one" in said.err
+    assert "it has the label quest, but no quest belongs to it: `crew quest new`" in said.err
     assert "its label names quest 7, which does not exist" in said.err
     assert scene.ok("show", "2", "--json").json["quest"]["reason"].startswith("its label names")
-    assert "take the label quest-7 away" in scene.ok("show", "2").out
+    assert "remove the label quest-7" in scene.ok("show", "2").out
     scene.refused(5, "cannot_start", "assign", "A", "1")
 
 

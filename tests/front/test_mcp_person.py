@@ -56,7 +56,7 @@ def test_work_is_waited_for_read_and_retried(scene, ask):
         until(lambda: ask("wait-for", id="1", timeout_s=30)["status"] == "merged")
         assert "working on 1" in ask("read-log", task="1", lines=10)
         assert ask("list-agents")[0]["name"] == "A"
-        assert "lines is 0" in ask("read-log", task="1", lines=0, refused=True)
+        assert "lines cannot be 0" in ask("read-log", task="1", lines=0, refused=True)
         assert "is merged" in ask("retry", subject="1", refused=True)
         assert ask("merge-task", task="1")["status"] == "merged"
     finally:

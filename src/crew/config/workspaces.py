@@ -30,7 +30,7 @@ def workspaces_file(environ: Mapping[str, str] | None = None) -> Path:
     folder = user_folder(os.environ if environ is None else environ)
     if folder is None:
         raise UsageError(
-            "there is no place for a person's own files",
+            "crew does not know where your own configuration is",
             hint="set HOME, or XDG_CONFIG_HOME, to a full path",
             code="no_home",
         )
@@ -48,7 +48,7 @@ def load_workspaces(environ: Mapping[str, str] | None = None) -> tuple[Workspace
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, Wrong) as error:
         raise UsageError(
             f"the list of workspaces {file} cannot be read: {error}",
-            hint="mend it by hand, or delete it and add the repositories again",
+            hint="correct it by hand, or delete it and add the repositories again",
             code="bad_workspaces",
         ) from error
 

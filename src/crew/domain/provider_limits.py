@@ -1,6 +1,6 @@
 """Pauses: a rate limit pauses a provider, and an outage pauses an agent kind.
 
-A rate limit ends at a time that the provider names. An outage ends when a person has mended its
+A rate limit ends at a time that the provider names. An outage ends when a person has fixed its
 cause: a wrong login, a missing program, an empty account, an unknown model.
 """
 
@@ -49,7 +49,7 @@ def _limited(world: World, name: str, error: StepError, rules: Rules, *, at: flo
 
 def _broken(world: World, kind: str, error: StepError, *, at: float) -> list[Fact]:
     """Open the outage of this agent kind; steps that fail beside each other open it once."""
-    remedy = error.remedy or f"mend it, then `crew retry {kind}`"
+    remedy = error.remedy or f"fix the cause, then `crew retry {kind}`"
     return _opened(world, kind, cause=error.kind, reason=error.message, remedy=remedy, at=at)
 
 
@@ -77,7 +77,7 @@ def _opened(
 
 
 def programs_gone(world: World, kinds: Iterable[str], rules: Rules, *, at: float) -> list[Fact]:
-    """Open the outages of those agent kinds, for which work waits, whose program has vanished."""
+    """Open an outage for each agent kind whose program has vanished while work waits for it."""
     return [
         fact
         for kind in dict.fromkeys(kinds)
@@ -109,7 +109,7 @@ def served(world: World, kind: str, rules: Rules, *, at: float) -> list[Fact]:
 
 
 def retried(outage: Outage, *, at: float) -> Fact:
-    """A person has mended the cause, or says so: the agent kind is tried again."""
+    """A person reports that the cause is fixed: the agent kind is tried again."""
     return _over(outage, "retried", at=at)
 
 

@@ -43,7 +43,9 @@ def begin_quest(
     wanted = found.slots if slots is None else slots
     if not 1 <= wanted <= MOST_SLOTS:
         raise UsageError(
-            f"{wanted} slots", hint=f"a quest has 1 to {MOST_SLOTS} slots", code="slot_count"
+            f"a quest cannot have {wanted} slots",
+            hint=f"give a number from 1 to {MOST_SLOTS}",
+            code="slot_count",
         )
     title, _, _ = text.strip().partition("\n")
     new = NewTask(title=title[:120], body=text.strip(), labels=(QUEST_LABEL,))

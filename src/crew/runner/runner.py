@@ -66,7 +66,7 @@ DELIVERY_PATIENCE_S = 10.0
 """How long `--drain` waits for a checkout that blocks a delivery."""
 
 LEAST_FOR_GIT_S = 5.0
-"""How long a stop that ends steps waits at least for the gits that keep their work."""
+"""The least time that a stop gives the git processes that keep the work of its steps."""
 
 _BLOCKED = frozenset({CommandKind.DELIVER, CommandKind.TURN})
 """The commands that may still be due while a checkout blocks a delivery."""
@@ -134,7 +134,7 @@ class Runner:
 
     @contextmanager
     def _git_limited(self) -> Iterator[None]:
-        """End gits that still run after the time that a stop leaves for them, such as hanging ones.
+        """End git processes, such as hanging ones, that outlast the time that a stop gives them.
 
         The next runner repeats what they did.
         """
@@ -246,8 +246,8 @@ class Runner:
         """Add a task to the scope of a runner that serves single tasks, until the task ends."""
         if channel := self.engine.scope.channel:
             raise TryLater(
-                f"the runner that is up works for the channel {channel} only",
-                hint=f"`crew resume {task}` continues it when that runner has ended",
+                f"the runner that is up serves only the channel {channel}",
+                hint=f"`crew resume {task}` continues the task once that runner has ended",
             )
         self.engine.narrow(self.engine.scope.with_task(task))
 

@@ -96,7 +96,7 @@ BEFORE_PLAN: tuple[Repair[Runner], ...] = (
     ),
     Repair(
         act=_try_kinds_again,
-        why="a person who mended a login or a program starts the runner again",
+        why="a person who fixed a login or a program starts the runner again",
     ),
     Repair(
         act=lambda runner: runner.readers.welcome(),

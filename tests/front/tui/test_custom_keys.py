@@ -73,7 +73,7 @@ def test_own_keys_run_their_commands_with_the_values_of_the_task(at_work):
         await seat.type("mj")
         assert seat.view.choices.filter == "mj"
         await seat.press("enter", "ctrl+r")
-        await seat.hears("about a task, and none is chosen")
+        await seat.hears("needs a task, and none is chosen")
 
     sit(root, story)
 

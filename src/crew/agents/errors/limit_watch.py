@@ -49,7 +49,7 @@ class LimitWatch:
             self._talk.close()
 
     def error(self, end: ProcessEnd) -> StepError | None:
-        """The rate limit because of which the program was ended; None if there was none."""
+        """The rate limit for which crew ended the program; None if there was none."""
         if not self._words or end.reason != "lingered":
             return None
         return StepError(kind=ErrorKind.RATE_LIMIT, message=self._words, reset_at=self._ends_at)

@@ -1,4 +1,4 @@
-"""The next step for a person after an error that no wait mends, for each agent CLI."""
+"""The next step for a person after an error that waiting does not fix, for each agent CLI."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -27,7 +27,7 @@ def remedy(spec: AgentSpec, kind: ErrorKind) -> str:
     again = f"then `crew retry {spec.name}`"
     match kind:
         case ErrorKind.AUTH:
-            key = "a new key in the environment needs a new start of the runner"
+            key = "after a change of the key in the environment, restart the runner"
             return f"{login(spec)}, {again}; {key}"
         case ErrorKind.BILLING:
             return f"add credit to the account that {spec.name} uses, {again}"

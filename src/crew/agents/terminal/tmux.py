@@ -161,7 +161,7 @@ def live_sessions(tmux: Tmux) -> dict[str, LiveSession]:
 
 
 def close_session(tmux: Tmux, name: str, *, marker: str) -> None:
-    """End the terminal and its descendants, also daemons. Safe if it has ended already."""
+    """End the terminal and its descendants, even daemons. Safe if it has ended already."""
     if not marker:
         raise UsageError(
             "an empty marker would end every process on this machine",
@@ -211,7 +211,7 @@ def capture(tmux: Tmux, name: str, *, lines: int, colours: bool = False) -> str:
 
 
 def attach_argv(tmux: Tmux, name: str) -> tuple[str, ...]:
-    """The command to attach to the terminal, also inside another tmux. DETACH_KEY detaches."""
+    """The command to attach to the terminal, even inside another tmux. DETACH_KEY detaches."""
     _demand(tmux, name)
     start = 'unset TMUX TMUX_PANE; cd -- "$1" && shift && exec "$@"'
     # -E: keep the environment with which the session was opened.
@@ -304,7 +304,7 @@ def _run(
     except subprocess.TimeoutExpired as error:
         raise TimedOut(
             "crew's tmux server does not answer",
-            hint=f"look at its process: fuser {tmux.folder / SOCKET}",
+            hint=f"find its process: fuser {tmux.folder / SOCKET}",
         ) from error
 
 

@@ -83,8 +83,8 @@ def _why(world: World, task: Task, leads: Leads, *, runner_up: bool) -> tuple[st
     if agent is not None and agent.state == AgentState.STUCK:
         return f"agent {agent.id} is stuck: {agent.last_error}", True
     if agent is None:
-        return "in progress, and nobody works at it", not runner_up
-    return f"agent {agent.id} works at it", not runner_up
+        return "in progress, but no agent works on it", not runner_up
+    return f"agent {agent.id} works on it", not runner_up
 
 
 def _why_done(task: Task, *, runner_up: bool) -> tuple[str, bool]:

@@ -168,7 +168,7 @@ def _number(name: str, value: object) -> float | None:
     if value is None or (isinstance(value, int | float) and 0 <= value < math.inf):
         return value
     raise UsageError(
-        f"{name} cannot be {value!r}", hint=f"{name} is a number, 0 or more", code="invalid_value"
+        f"{name} cannot be {value!r}", hint="give a number of 0 or more", code="invalid_value"
     )
 
 

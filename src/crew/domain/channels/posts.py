@@ -34,7 +34,7 @@ def sayable(text: str) -> str:
     """The text of a person; one that is too long is refused and never cut."""
     if len(text) > LONGEST_MESSAGE:
         raise UsageError(
-            f"it has {len(text):,} characters, and {LONGEST_MESSAGE:,} are the most",
+            f"the text has {len(text):,} characters; the limit is {LONGEST_MESSAGE:,}",
             hint="shorten it, and name a file for the rest",
             code="too_long",
         )

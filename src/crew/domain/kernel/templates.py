@@ -184,7 +184,7 @@ def _check_shell(shebang: str) -> None:
     words = shebang.removeprefix("#!").split()
     if not _SHELLS.intersection(word.rpartition("/")[2] for word in words):
         raise UsageError(
-            f"a script that begins with {shebang!r} cannot be given values",
+            f"a script that begins with {shebang!r} cannot take values",
             hint="write it for sh or bash, and call other programs from there",
         )
 

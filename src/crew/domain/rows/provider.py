@@ -50,7 +50,7 @@ OUTAGE = Machine(
     name="outage",
     first=OutageState.OPEN,
     moves=(
-        Move(source="open", target="over", trigger="retried", meaning="a person mended it"),
+        Move(source="open", target="over", trigger="retried", meaning="a person fixed it"),
         Move(source="open", target="over", trigger="served", meaning="a step went well"),
         Move(source="open", target="over", trigger="installed", meaning="its program is back"),
         Move(source="over", target="open", trigger="failed", meaning="it fails again"),

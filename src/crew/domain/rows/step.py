@@ -39,7 +39,7 @@ FRESH_SESSION = frozenset(
 LASTING = frozenset(
     {ErrorKind.AUTH, ErrorKind.BILLING, ErrorKind.NOT_INSTALLED, ErrorKind.UNKNOWN_MODEL}
 )
-"""Errors that no wait mends: each further step of the agent kind fails until a person acts."""
+"""Errors that waiting does not fix: every step of the agent kind fails until a person acts."""
 
 
 @frozen

@@ -90,7 +90,7 @@ def answer_text(asked: Asked[AnswerQuestion], question: Question) -> str:
         raise UsageError("the answer is empty", hint="answer again with a text")
     if len(text) > LONGEST_MESSAGE:
         raise UsageError(
-            f"the answer has {len(text):,} characters, and {LONGEST_MESSAGE:,} are the most",
+            f"the answer has {len(text):,} characters; the limit is {LONGEST_MESSAGE:,}",
             hint="put the material into a file of the repository and name that file",
         )
     choice = read_choice(question, text)

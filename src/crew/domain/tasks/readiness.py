@@ -62,14 +62,14 @@ def not_read(task: Task) -> str:
 
 def no_commit(task: Task) -> str:
     """Why a done task cannot be merged: no run of crew completed it."""
-    return f"it is done and crew knows no commit of it; `crew close {task.id}` ends it"
+    return f"it is done, but crew knows no commit of it; `crew close {task.id}` ends it"
 
 
 def not_begun(world: World, task: Task) -> str:
     """Why a task with the label of a quest is not led by that quest."""
     if task.quest == task.id:
-        return "its label says quest and no quest is about it: `crew quest new` begins one"
-    label = f"take the label quest-{task.quest} away to work on it by itself"
+        return "it has the label quest, but no quest belongs to it: `crew quest new` begins one"
+    label = f"remove the label quest-{task.quest} to work on it by itself"
     if task.quest not in world.quests:
         return f"its label names quest {task.quest}, which does not exist: {label}"
     return f"it is in no plan of quest {task.quest} yet: {label}"

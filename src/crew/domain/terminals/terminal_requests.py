@@ -222,7 +222,7 @@ def changes(asked: Asked[RequestChanges]) -> Answer:
     if task.state != TaskState.DONE:
         raise Conflict(
             f"task {task.id} is {task.state}, not done",
-            hint="changes can be requested of a done task; `crew comment` is always possible",
+            hint="only a done task can be sent back; `crew comment` works in every state",
         )
     facts, _ = _reopened(asked, task, asked.request.notes)
     return Answer(facts=tuple(facts), reply=task.id)
@@ -274,7 +274,7 @@ def complete(asked: Asked[CompleteTask]) -> Answer:
         return Answer(facts=tuple(_joined(asked, run)), reply=run.id)
     asked.leads.of_task(asked.world, task.id).refuse_completion(asked.world, task)
     if run.state != RunState.WORKING or not _has_process(asked, run):
-        raise Conflict(f"no agent works on task {task.id}", hint=f"`crew start {task.id}`")
+        raise Conflict(f"no agent works on task {task.id}", hint=f"`crew start {task.id}` does")
     _refuse_leaving(asked, task)
     done = moved(
         run, "done", to=RunState.REVIEWING, at=asked.at, error="", merges=_wants_merge(asked)

@@ -89,7 +89,7 @@ def confirm(question: str, *, yes: bool) -> bool:
         return True
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
-            f"this needs a yes, and there is no terminal to ask at: {question}",
+            f"this needs a confirmation, and there is no terminal to ask for it: {question}",
             hint="confirm with --yes",
             code="needs_yes",
         )

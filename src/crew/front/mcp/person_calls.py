@@ -153,7 +153,7 @@ def _log(args: Args) -> str:
 def _within(args: Args, name: str, default: int, most: int) -> int:
     value = args.get(name, default)
     if not 0 < value <= most:
-        raise UsageError(f"{name} is {value}", hint=f"it is 1 to {most}")
+        raise UsageError(f"{name} cannot be {value}", hint=f"give a number from 1 to {most}")
     return int(value)
 
 

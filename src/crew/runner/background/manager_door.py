@@ -1,4 +1,4 @@
-"""Starts a runner for a manager: one that the manager itself started would inherit its sandbox.
+"""Starts a runner for a manager: if the manager started it, it would inherit the sandbox.
 
 The manager's `crew run --detach` writes its wish into a named pipe. A process outside the sandbox,
 with a person's environment, starts the runner and writes the result into a file.
@@ -53,7 +53,7 @@ def ask_for_runner(
     if not _hand_over(door_of(workplace), wish):
         raise CrewError(
             "no process outside this sandbox can start a runner for the manager",
-            hint="a person starts one with `crew run`, or the manager anew with `crew manager`",
+            hint="ask a person to start one with `crew run`, or to open `crew manager` again",
             code="no_manager_door",
         )
     give_up_at = time.monotonic() + START_LIMIT_S

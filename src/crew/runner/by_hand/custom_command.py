@@ -63,7 +63,7 @@ def place_values(workplace: Workplace, task: str) -> dict[str, Value]:
 def _needs_task(bound: KeyBinding, task: str) -> Conflict | UsageError:
     if not task:
         return UsageError(
-            f"the key {bound.key} is about a task, and none is chosen", hint="choose a task first"
+            f"the key {bound.key} needs a task, and none is chosen", hint="choose a task first"
         )
     return Conflict(
         f"the key {bound.key} needs the worktree of task {task}, which has none now",

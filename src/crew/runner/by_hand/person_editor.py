@@ -1,4 +1,4 @@
-"""Opens a text in the person's editor and reads what they made of it."""
+"""Opens a text in the person's editor and reads the edited text."""
 
 import os
 import shlex
@@ -49,5 +49,5 @@ def _read(file: Path) -> str:
             return opened.read(LONGEST).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
-            f"what the editor wrote cannot be read: {error}", hint="save it as UTF-8 text"
+            f"the text from the editor cannot be read: {error}", hint="save it as UTF-8 text"
         ) from error

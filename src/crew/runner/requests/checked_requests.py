@@ -63,7 +63,7 @@ def _readable(name: str, value: Any, longest: int) -> Any:
         return value
     if len(value) > longest:
         raise UsageError(
-            f"{name} has {len(value):,} characters, and {longest:,} are the most",
+            f"{name} has {len(value):,} characters; the limit is {longest:,}",
             hint="nothing was changed; send it again, shorter, and name a file for the rest",
         )
     return plain(value)

@@ -190,7 +190,7 @@ def _servers(settings: Path, text: str) -> dict[str, Any]:
 
 def _unreadable(settings: Path, why: str) -> Conflict:
     return Conflict(
-        f"{settings} cannot take crew's entry: {why}",
-        hint="correct it, or turn an inline table mcp_servers into one with a head, and repeat it",
+        f"crew cannot add its entry to {settings}: {why}",
+        hint="correct the file (an inline table mcp_servers must become [mcp_servers]), and repeat",
         code="settings_unreadable",
     )

@@ -76,7 +76,7 @@ def read_draft(text: str) -> TaskDraft:
     found = read_drafts(text, need_title=False)
     if len(found) != 1:
         raise UsageError(
-            f"the file has {len(found)} blocks, and one task is changed", hint="leave one in it"
+            f"the file has {len(found)} blocks, but only one task is changed", hint="keep one block"
         )
     return found[0]
 

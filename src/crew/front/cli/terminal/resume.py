@@ -35,7 +35,10 @@ def _task_of(workplace: "Workplace", named: str) -> str:
     if found := world.runs.get(named):
         current = world.tasks[found.task].run
         if current != found.id:
-            raise Conflict(f"run {found.id} is not the last one", hint=f"`crew resume {current}`")
+            raise Conflict(
+                f"run {found.id} is not the last run of task {found.task}",
+                hint=f"`crew resume {current}` continues the last one",
+            )
         return found.task
     try:
         task = workplace.source.resolve(named)

@@ -100,7 +100,7 @@ def _check(world: World, run: str, task: str) -> None:
     if failed is not None and failed.state == RunState.FAILED:
         raise CrewError(
             f"task {task} did not start: {failed.error}",
-            hint=f"`crew logs {task}`",
+            hint=f"`crew logs {task}` shows why",
             code="start_failed",
         )
 

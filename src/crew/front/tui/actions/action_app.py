@@ -73,7 +73,7 @@ class ActionApp(ViewFrame):
     # Keys
 
     def bind_actions(self) -> None:
-        """Bind every action and every own key, and tell what is wrong with the own ones."""
+        """Bind every action and every own key, and report what is wrong with the own ones."""
         for action in self.actions:
             if action.key not in self.custom_keys:
                 self._bind(action.key, f"act('{action.name}')", action.title)
@@ -136,7 +136,7 @@ class ActionApp(ViewFrame):
             self.held_keys.let_pass(holder)
 
     async def carry_action(self, name: str) -> None:
-        """Carry out an action; an error is told and recorded, and the view goes on."""
+        """Carry out an action; an error is shown and recorded, and the view stays open."""
         action = BY_NAME[name]
         if refusal := self._why_not(action):
             self.notify(refusal, severity="warning")
@@ -151,7 +151,7 @@ class ActionApp(ViewFrame):
         except Exception as error:  # noqa: BLE001 - an action must not end the view
             _record(self.root, error)
             self.notify(
-                f"{type(error).__name__}: {error}\nthe view goes on; .crew/logs/view.log has more",
+                f"{type(error).__name__}: {error}\nthe view continues; see .crew/logs/view.log",
                 severity="error",
             )
 

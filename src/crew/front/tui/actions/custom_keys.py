@@ -30,7 +30,7 @@ def clashes(bindings: Mapping[str, KeyBinding], built_in: Mapping[str, str]) -> 
 
 
 async def run_custom(view: "CrewView", bound: KeyBinding) -> None:
-    """Run the command and tell how it ended; the view goes on meanwhile."""
+    """Run the command and show how it ended; the view continues meanwhile."""
     from crew.runner.by_hand.custom_command import run_custom_command  # noqa: PLC0415 - for few people
 
     task = view.chosen_task

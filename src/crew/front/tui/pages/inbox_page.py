@@ -103,7 +103,7 @@ class InboxPage(SheetPage):
         return str(self.entry["task"]) if self.entry else ""
 
     def _announce(self) -> None:
-        """Tell of each new entry once; those at the start are in the tab's number."""
+        """Announce each new entry once; the tab's number counts those at the start."""
         found = {entry["id"]: entry for entry in self.entries()}
         known, self._known = self._known, frozenset(found)
         for name in () if known is None else found.keys() - known:
@@ -112,7 +112,7 @@ class InboxPage(SheetPage):
             words = f"{about}{safe(entry['question'])[:200]} (i opens the inbox)"
             self.app.notify(words, title=f"Inbox {safe(name)}", severity="warning", markup=False)
 
-    # Proposals are files, so no fact tells of them
+    # Proposals are files, so no fact announces them
 
     def _look_for_proposals(self) -> None:
         now = [_stamp(self.view.root / name) for name in _WATCHED]
@@ -189,7 +189,7 @@ class InboxPage(SheetPage):
         view = self.view
         name = entry["id"]
         if entry["kind"] == "outage":
-            if await view.confirm(f"Is {name} mended, so that crew tries it again?"):
+            if await view.confirm(f"Is {name} fixed, so that crew can try it again?"):
                 await view.command("retry", "--", name)
         elif entry["kind"] == CONFIG_KIND:
             if await view.confirm("Approve all of this configuration?"):
@@ -245,4 +245,4 @@ def _proposals(root: Path) -> Sequence[Entry]:
     try:
         return config_entries(Workplace(root=root))
     except (CrewError, OSError):
-        return ()  # what is wrong with the configuration stands in the status line
+        return ()  # the status line shows what is wrong with the configuration
