@@ -31,7 +31,7 @@ def acp(request, caller, model):
     "works over the Agent Client Protocol (`claude-agent-acp`, `opencode acp`)",
     "claude",
     "opencode",
-    otherwise="refused: the adapter of its own works",
+    otherwise="refused: use its own adapter",
 )
 def test_it_works_commits_and_resumes_its_session(acp, script, order, git):
     cli, agent = acp

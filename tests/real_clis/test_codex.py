@@ -130,7 +130,7 @@ BROKEN = {
 @pytest.mark.ability(
     "each failure of its model has a kind: limit, billing, full context, overload",
     "codex",
-    otherwise="tried with recorded events only",
+    otherwise="tested with recorded events only",
 )
 @pytest.mark.parametrize("case", BROKEN)
 def test_each_failure_of_the_model_has_its_kind(agent, script, order, case):

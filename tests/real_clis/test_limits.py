@@ -147,7 +147,7 @@ LASTING = {
 }
 
 
-@pytest.mark.ability("a wrong key, no access, an unknown model: the step ends after few requests")
+@pytest.mark.ability("a wrong key, no access, an unknown model: the step ends after a few requests")
 @pytest.mark.parametrize("name", LASTING)
 @pytest.mark.clis
 def test_each_cli_ends_its_step_after_few_requests_with_an_error_that_lasts(

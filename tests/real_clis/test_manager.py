@@ -13,7 +13,7 @@ pytestmark = pytest.mark.timeout(240)
 WORK = "echo hello > new.txt && git add new.txt && git commit -qm new"
 
 
-@pytest.mark.ability("as manager it plans and starts the crew")
+@pytest.mark.ability("plans and starts the crew as a manager")
 @pytest.mark.clis
 def test_instructions_become_a_task_and_a_crew_that_merges_it(cli, crew, script, repo):
     boss = script(

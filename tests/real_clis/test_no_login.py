@@ -59,7 +59,7 @@ NOTHING = {
 
 
 @pytest.mark.ability(
-    "a missing login pauses its kind within seconds, and crew says what to do",
+    "a missing login pauses its kind within seconds, and crew prints the next step",
     "claude",
     "codex",
     "gemini",

@@ -26,7 +26,7 @@ def said(asked):
 @pytest.mark.ability(
     "its own questions reach the inbox with their choices",
     "claude",
-    otherwise="it asks none in a step; `signal-back` asks",
+    otherwise="it asks no questions in a step; `signal-back` asks",
 )
 def test_the_questions_of_claude_are_answered_in_its_own_form(agent, script, order):
     asks = {"questions": [COLOUR, {**SIZE, "multiSelect": True}]}
@@ -114,9 +114,9 @@ def test_a_permission_that_is_given_when_the_runner_is_dead_is_in_the_next_promp
 
 
 @pytest.mark.ability(
-    "words beside a no to its permission request reach it in the same step",
+    "gets the text of a refused permission request in the same step",
     "claude",
-    otherwise="a message brings them",
+    otherwise="a message brings it",
 )
 @pytest.mark.clis
 def test_what_a_person_says_with_a_no_reaches_the_agent_in_the_same_step(crew, script):

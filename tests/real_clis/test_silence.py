@@ -72,7 +72,7 @@ PLAYS = {
 }
 
 
-@pytest.mark.ability("asks nothing of its model while it waits", "claude")
+@pytest.mark.ability("sends its model no request while it waits", "claude")
 @pytest.mark.clis
 @pytest.mark.parametrize("what", PLAYS)
 def test_a_crew_that_waits_asks_nothing_of_a_model(crew, script, running, what):
@@ -114,7 +114,7 @@ SHORT_PLAYS = {"question of the agent": _asks, "empty queue": _works}
 
 
 @pytest.mark.ability(
-    "asks nothing of its model while its question is open, or no task is left",
+    "sends its model no request while its question is open, or no task is left",
     "claude",
     "codex",
     "opencode",
