@@ -1,4 +1,4 @@
-"""Loads the configuration of a repository; what a commit brought holds once it is approved."""
+"""Loads the configuration of a repository; values from commits need a person's approval."""
 
 import functools
 from collections.abc import Iterator, Mapping
@@ -67,7 +67,7 @@ def _new_files(root: Path, why: str, contents: Mapping[str, bytes]) -> Iterator[
 
 
 def remember_own(root: Path) -> None:
-    """Record what a person wrote into the config files, so that it also holds once committed."""
+    """Record the values that a person wrote, so that they stay in effect once committed."""
     approvals = _approvals(root)
     found = {
         name: approval_of(one.layer, approvals.get(name, NOTHING), is_committed=one.is_committed)

@@ -11,7 +11,7 @@ _FILE = Path(__file__).with_name("prices.toml")
 
 
 def prices_for(agent: AgentSettings) -> Mapping[str, Price]:
-    """The prices by model; an agent's own price holds for all models."""
+    """The prices by model; an agent's own price applies to all models."""
     if agent.price_input is None or agent.price_output is None:
         return listed_prices()
     cached = agent.price_cached_input

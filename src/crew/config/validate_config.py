@@ -192,7 +192,7 @@ def _mistake(layer: Layer, path: tuple[str, ...], what: str, *, hint: str, code:
 
 
 def line_in(layer: Layer, path: tuple[str, ...]) -> int | None:
-    """The line of the file that sets this key, also under an older name of its table."""
+    """The line of the file that sets this key, even under an older name of its table."""
     from crew.config.toml.toml_spans import line_of  # noqa: PLC0415 - only mistakes and origins ask
 
     for table in (path[:1], ("workers",), ("managers",)) if path[0] == "agents" else (path[:1],):

@@ -1,1 +1,1 @@
-"""Configuration that comes from a commit: a proposal, which holds once a person has approved it."""
+"""Configuration from commits: a proposal, in effect once a person has approved it."""

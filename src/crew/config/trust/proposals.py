@@ -1,8 +1,8 @@
-"""Judges a config file: which of its values hold, and which a commit only proposes.
+"""Judges a config file: which of its values are in effect, and which a commit only proposes.
 
-A file that git does not track is a person's own, and all of it holds. In a tracked file the values
-hold that a person has approved. Another value waits, and the approved one holds instead; so does
-an approved value that a commit has removed. Harmless values hold wherever they come from.
+A file that git does not track is a person's own, and all of it is in effect. In a tracked file,
+only values that a person has approved are in effect. A changed value waits, and the approved one
+stays in effect, even if a commit has removed it. Harmless values need no approval.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -32,7 +32,7 @@ class Tracking:
 
 @frozen
 class KeyProposal:
-    """A key that a commit changed: the value that holds, and the proposed one."""
+    """A key that a commit changed: the value in effect, and the proposed one."""
 
     key: KeyPath
     approved: Any = UNSET
@@ -54,7 +54,7 @@ class Proposal:
 
 @frozen
 class Judged:
-    """A file after judgement: the layer that holds, and what waits.
+    """A file after judgement: the layer in effect, and the proposal that waits.
 
     `is_own`: all of it is a person's own or approved, and is to be remembered as it is now.
     """
