@@ -1,6 +1,6 @@
 """Reads commits without starting git, as long as each commit is in a file of its own.
 
-Recent commits are. A packed, damaged, unusual or very long commit is left to git. A commit never
+Recent commits usually are. Git reads packed, damaged, unusual and very long commits. A commit never
 changes, so each is read once.
 """
 

@@ -122,9 +122,9 @@ def ask(
     keep_open: int | None = None,
     allow_lfs: bool = False,
 ) -> GitAnswer:
-    """Run git and return its output, also if it fails. Waits for a busy lock.
+    """Run git and return its output, even if it fails. Waits for a busy lock.
 
-    A git that another process kills is run again, without the locks that it left.
+    If another process kills this git, it is run again, without the locks that it left.
 
     `keep_open` is the descriptor of a lock. Git inherits it, so the lock outlives a killed crew as
     long as its git still runs.
@@ -144,7 +144,7 @@ def ask(
 def first_output(
     where: Path, *args: str, settings: Mapping[str, str], most: int, timeout_s: float = 120
 ) -> tuple[bytes, bool]:
-    """At most so many bytes of git's output, and whether that is all. Raises if git fails."""
+    """The first `most` bytes of git's output, and whether that is all. Raises if git fails."""
     known = _settings(where, {}, allow_lfs=False)
     env = hardening.environment({**known, **settings}, {})
     answer = _run_once(

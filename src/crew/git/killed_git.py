@@ -17,7 +17,7 @@ from crew.system.crash_points import effect
 from crew.system.processes.git_processes import have_gits_ended
 
 MOST_RUNS = 5
-"""How often a call is run if its git is killed again and again."""
+"""How often a call is run if its git process is killed again and again."""
 RUN_AGAIN = "was killed by another process; crew runs it again"
 STAYS_EMPTY_S = 1.0
 PATIENCE_S = 10.0
@@ -35,14 +35,14 @@ def was_killed(code: int, err: str) -> bool:
 
 
 def can_repeat(args: tuple[str, ...]) -> bool:
-    """Whether crew may run the call again. All its calls but one come to the same end."""
+    """Whether crew may run the call again. A repeat of any call but one has the same result."""
     return not args or args[0] not in _ONCE
 
 
 def clear_locks_of(
     where: Path, args: tuple[str, ...], *, env: Mapping[str, str], stdin: bytes | Path | None
 ) -> None:
-    """Remove the locks that a git left which was killed in this call."""
+    """Remove the locks that the git process of this call left when it was killed."""
     for lock in _index_locks(env):
         clear_lock(lock)
     named = env.get("GIT_DIR")
@@ -54,7 +54,7 @@ def clear_locks_of(
 
 
 def clear_ref_lock(common_dir: Path, ref: str, *, to: str) -> None:
-    """Remove the lock of a git that was killed while it moved this ref to `to` for crew.
+    """Remove the lock of a git process that was killed while it moved this ref to `to` for crew.
 
     The lock is its own if it contains that commit or is empty: a live git fills its lock at once,
     so a lock that stays empty belongs to a dead one.
@@ -70,7 +70,7 @@ def clear_ref_lock(common_dir: Path, ref: str, *, to: str) -> None:
 def clear_abandoned(
     locks: Iterable[Path], *, places: tuple[Path, ...], patience_s: float = PATIENCE_S
 ) -> bool:
-    """Remove these locks if every git that runs in these places now has ended. Whether it did."""
+    """Remove these locks if the git processes in these places have ended; False if one runs on."""
     before = {lock: state for lock in locks if (state := _state_of(lock)) is not None}
     if not before or not have_gits_ended(places, patience_s=patience_s):
         return not before
@@ -81,7 +81,7 @@ def clear_abandoned(
 
 
 def packed_locks(common_dir: Path) -> tuple[Path, ...]:
-    """The locks of a git that deletes refs; the second is its half-made file."""
+    """The locks of a git process that deletes refs; the second is its half-made file."""
     return common_dir / "packed-refs.lock", common_dir / "packed-refs.new"
 
 

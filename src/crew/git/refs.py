@@ -45,7 +45,7 @@ def advance(
 ) -> None:
     """Move a ref (full name) from `expected` to `to`. None: the ref must not exist yet.
 
-    `begun` is the git that `begun_advance` started for the same move.
+    `begun` is the process that `begun_advance` started for the same move.
     """
     if begun is not None and _commits(begun, repo, ref, to=to):
         return

@@ -75,7 +75,7 @@ def run(
 
 
 def end_running() -> None:
-    """Kill every git that runs now, and start none, until `allow` is called."""
+    """Kill every running git process, and start no other, until `allow` is called."""
     _is_ending.set()
     with _reaping:
         for pid in _running:

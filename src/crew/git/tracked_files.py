@@ -16,7 +16,7 @@ def is_changing(root: Path) -> bool:
 
 
 def is_tracked(root: Path, path: str, *, is_changing: bool) -> bool:
-    """Whether the index has this file; while it changes, also whether a commit to come has it."""
+    """Whether the index has this file, or, while it changes, whether a coming commit has it."""
     if may_be_tracked(root, path) and _is_in_the_index(root, path):
         return True
     return is_changing and _is_in_a_commit(root, path)

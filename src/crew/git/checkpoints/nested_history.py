@@ -97,7 +97,7 @@ def _read(nested: Nested) -> History | None:
 
 
 def _commits_of(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Each ref with its commit, also of an annotated tag. Refs to other objects have none."""
+    """Each ref with its commit, even of an annotated tag. Refs to other objects have none."""
     for line in lines:
         ref, *pairs = line.rstrip().split(" ")
         named = dict(zip(pairs[::2], pairs[1::2], strict=False))

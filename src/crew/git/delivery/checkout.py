@@ -8,7 +8,7 @@ from crew.domain.kernel.names import landed_ref
 from crew.git.worktrees.worktree_admin import environment_for
 
 Signature = tuple[int, int, int, int]
-"""Inode, size, mtime and mode. If they are equal, so is the content, also after a rename."""
+"""Inode, size, mtime and mode. If they are equal, so is the content, even after a rename."""
 
 
 class Waiting(Conflict):

@@ -174,9 +174,9 @@ def _sync(
 def _lock_and_copy_index(journal: Journal, *, hold_s: float, lock: int) -> Path:
     """The next index, built from the current index while we hold its lock.
 
-    A git command that read the index earlier must not write it back. It fails at our lock, if we
-    hold that long enough. Where such commands are visible, we wait until there is none. One that
-    starts after the last check needs about as long to reach the lock as we hold it.
+    A git command that read the index earlier must not write it back: it fails if we hold the lock
+    long enough. Where such commands are visible, we wait until none is left. A command that starts
+    after the last check takes about as long to reach the lock as we hold it.
     """
     checkout = journal.checkout
     for _ in range(TRIES):
@@ -342,7 +342,7 @@ def _stage_files(
     git(
         place,
         "checkout-index",
-        "-fz",  # also over half a file of a git that was killed
+        "-fz",  # even over the partial file of a killed git process
         "--stdin",
         f"--prefix={staging / 'new'}/",
         stdin=b"".join(name + b"\0" for name in names),

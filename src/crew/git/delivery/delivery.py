@@ -30,7 +30,7 @@ State = Literal["current", "delivered", "waiting", "diverged"]
 class Delivery:
     """The result of a delivery. `commit` is the current commit of the target.
 
-    `remedy` is the next command for the person, also after a success.
+    `remedy` is the next command for the person, even after a success.
     `is_shown` means that the files of a checkout changed too.
     """
 
@@ -46,8 +46,8 @@ def deliver(
 ) -> Delivery:
     """Move the target branch, and the checkout that shows it, to the integration ref.
 
-    Uncommitted content never changes. If it would have to, the delivery waits. It also waits if the
-    ref is at another commit than `landed` names: the record of landings counts, not the ref.
+    A delivery that would have to change uncommitted content waits. It also waits if the ref is at
+    another commit than `landed` names: the record of landings counts, not the ref.
     """
     try:
         with held(repo.common_dir / SYNC_LOCK, patience_s=LOCK_PATIENCE_S) as lock:
@@ -125,7 +125,7 @@ def _catch_up(
 
 
 def _checkout_of(repo: Repository, target: str) -> Checkout | None:
-    """The only worktree that has the target checked out, also during a rebase."""
+    """The only worktree that has the target checked out, even during a rebase."""
     found = []
     places = worktree_paths(repo)
     _check_main(repo, target, branch=places.get(repo.root))

@@ -94,7 +94,7 @@ def _intrusion(repo: Repository, *, onto: str, tree: str, is_persons: bool) -> s
     """Why a merge must not reach a checkout: it changes files in the folder of crew's own state.
 
     New ones would be in the way of every delivery, or replace crew's records where there are none.
-    The files of tasks count as the words of a person: an agent could free a task of its review.
+    Only people may change the files of tasks: an agent could free a task of its review there.
     """
     if _has_same_state(repo, onto, tree):
         return ""

@@ -1,8 +1,8 @@
 """Reads the index of a task's own repository as data.
 
-An index of crew's own decides which files changed, because an agent's could hide them; only until
-crew's is that of HEAD, the numbers in a plain one of the agent count. From the agent's index come
-the names that it stages or skips. Git reads a copy of it, with crew's git dir.
+crew's own index decides which files changed, because the agent's could hide them. Only until crew's
+index matches HEAD, the numbers in a plain index of the agent count. The agent's index supplies the
+names that it stages or skips. Git reads a copy of it, with crew's git dir.
 """
 
 import os

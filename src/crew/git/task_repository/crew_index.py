@@ -18,12 +18,12 @@ from crew.system.file_locks import held
 from crew.system.foreign_files import tick_ns
 
 _INDEXED = "crew-indexed"
-"""In crew's git dir of a folder: the commit of which the index is."""
+"""In crew's git dir of a folder: the commit that the index matches."""
 _LARGEST = 4096
 
 
 def settle_index(path: Path, crew_git: Path) -> None:
-    """Make crew's index that of HEAD, if HEAD moved since. Folders of gates have no branch."""
+    """Bring crew's index to HEAD, if HEAD has moved. Folders of gates have no branch."""
     if _has_branch(crew_git) and not _is_at(crew_git, _head_of(crew_git)):
         with held(crew_git / "crew.lock"):
             settle_held_index(path, crew_git)
@@ -53,12 +53,12 @@ def bring_index(path: Path, crew_git: Path, *, to: str = "HEAD", is_fresh: bool 
 
 
 def confirm_index(worktree: Path, crew_git: Path, *, at_ns: int) -> None:
-    """Let the index count as written at this time, since when git has found no change.
+    """Date the index to this time: git has found no change since then.
 
-    A file may be as young as the index, because both were written in one tick of the clock. Then
-    its numbers do not tell whether it changed after that, and git compares its content each time.
-    Once git has done so after the tick, the numbers are enough: a later change alters them. The
-    worktree may be on a file system with longer ticks than that of the index.
+    A file and the index may have the same time, because both were written in one tick of the clock.
+    The file's numbers then cannot show a later change, so git compares its content each time. Once
+    git has done so after the tick, the numbers are enough: a later change alters them. The worktree
+    may be on a file system with longer ticks than that of the index.
     """
     file = crew_git / "index"
     with contextlib.suppress(OSError):  # then git compares again

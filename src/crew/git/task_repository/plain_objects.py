@@ -113,7 +113,7 @@ def _is_harmless(entry: PlainEntry) -> bool:
 class _Search:
     """Finds the objects between a known commit and the agent's, each after its parts.
 
-    Each is checked, also if the main repository has it: a checkpoint stores files unchecked. Only
+    Each is checked, even if the main repository has it: a checkpoint stores files unchecked. Only
     the known commit and its parts count as checked.
     """
 

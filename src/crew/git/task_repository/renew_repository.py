@@ -1,7 +1,7 @@
 """Makes the repository of a gate's folder as good as new, before each run of a gate.
 
-Nothing that the last gate made there may reach the next one. Usually it made nothing; then crew
-overwrites the few files that differ. Deleting and making all of them would cost the disk more than
+Nothing that the last gate made there may reach the next gate. Usually it made nothing; crew then
+overwrites the few files that differ. Making all of them again would cost the disk more than
 everything else that crew does for a gate.
 """
 

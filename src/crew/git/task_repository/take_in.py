@@ -101,7 +101,7 @@ def is_ahead(repo: Repository, tip: str, *, of: str) -> bool:
 
 
 def _take_in_checked(repo: Repository, crew_git: Path, commit: str, known: tuple[str, ...]) -> None:
-    """Take in a commit that may land: git checks each of its objects, also those already here.
+    """Take in a commit that may land: git checks each of its objects, even those already here.
 
     A checkpoint stores files without that check. What landed was checked.
     """

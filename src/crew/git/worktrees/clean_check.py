@@ -1,6 +1,6 @@
 """Checks without git whether a worktree has exactly the content of its HEAD.
 
-Only a certain yes counts. In unusual, changed, too recent or too large worktrees git decides. The
+A yes is always right. In unusual, changed, too recent or too large worktrees git decides. The
 checks are stricter than git's own, which trusts the same numbers.
 
 Kept: without it a step costs 30% more of crew's CPU time (`python -m bench cpu`).

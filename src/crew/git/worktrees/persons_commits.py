@@ -1,6 +1,6 @@
 """Takes a person's commits on a task's branch into the task's own repository.
 
-A person checks the branch `crew-3` out, mends something and commits it. The agent then continues
+A person checks out the branch `crew-3`, changes something and commits it. The agent then continues
 from there, if it has not moved itself. Only while no process of the task runs.
 """
 

@@ -113,7 +113,7 @@ def drop_spare(spare: Spare) -> None:
 
 
 def drop_spares(worktrees: Path) -> None:
-    """Delete all spares, also half-made ones."""
+    """Delete all spares, even half-made ones."""
     for folder in worktrees.glob(f"{_NAME}*"):
         drop_spare(Spare(folder=folder, commit=""))
 

@@ -297,7 +297,7 @@ def own_folders(repo: Repository) -> Iterator[tuple[Path, Path]]:
 
 
 def own_git_dirs(repo: Repository) -> Iterator[Path]:
-    """crew's git dirs of all folders, also half-made ones."""
+    """crew's git dirs of all folders, even half-made ones."""
     yield from (entry for entry in _entries_in(repo.common_dir / _OWN) if entry.is_dir())
 
 
