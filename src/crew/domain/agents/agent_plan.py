@@ -85,7 +85,7 @@ def kind_for(world: World, agent: Agent, task: Task, leads: Leads) -> str:
 def kinds_awaited(
     world: World, task: Task, *, leads: Leads, rules: Rules, agent: Agent | None = None
 ) -> tuple[str, ...]:
-    """The agent kinds that an open task needs next: of its worker, or in a review its reviewers."""
+    """The agent kinds that an open task needs next: the worker's, or in a review the reviewers'."""
     run = world.runs.get(task.run or "")
     if task.state == TaskState.IN_PROGRESS and run is not None and run.is_live:
         if run.state == RunState.REVIEWING:

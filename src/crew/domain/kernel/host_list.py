@@ -62,7 +62,7 @@ class HostList:
 
 
 def host_list(texts: Iterable[str]) -> HostList:
-    """The list in these texts. A ValueError describes the first text that is no entry."""
+    """The list in these texts. A ValueError describes the first text that is not an entry."""
     return HostList(entries=tuple(_entry(text) for text in texts))
 
 
@@ -76,7 +76,7 @@ def plain_name(name: str) -> str:
 
 
 def address_of(name: str) -> Address | None:
-    """The address that a text is; one of IPv4 in the form of IPv6 is one of IPv4."""
+    """The address in a text; an IPv4 address in the form of IPv6 counts as IPv4."""
     try:
         found = ipaddress.ip_address(name)
     except ValueError:
@@ -116,6 +116,6 @@ def _entry(text: str) -> HostEntry:
 
 
 def _is_name(name: str) -> bool:
-    """Whether it is a name, or `*.` and one. Other programs read a number at the end as address."""
+    """Whether it is a name, or `*.` before one. A number at its end would be read as an address."""
     is_name = len(name) <= _LONGEST_NAME and _NAME.fullmatch(name) is not None
     return is_name and _NUMBER.fullmatch(name.rpartition(".")[2]) is None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from crew.domain.kernel.frozen import frozen
 
 ANY_MODEL = ""
-"""The name of a price that holds for all models of an agent."""
+"""The name of a price that applies to all models of an agent."""
 
 _VERSION = re.compile(r"(-\d{4}-?\d{2}-?\d{2}|-latest|-preview(-[\d-]+)?)?")
 _MILLION = 1_000_000

@@ -1,8 +1,8 @@
 """Quotation: a mark before each line of text that others wrote, so it never looks like crew's own.
 
-People, agents and programs write messages, task texts, reviews and output. Whatever crew passes on
-of that begins each line with `> `; the line above names the author. No line that crew writes itself
-begins so, and nothing inside a quotation can start a line without the mark.
+People, agents and programs write messages, task texts, reviews and output. When crew passes such
+text on, it begins each line with `> `; the line above names the author. crew's own lines never
+begin with the mark, and nothing inside a quotation can start a line without it.
 """
 
 MARK = "> "
@@ -17,7 +17,7 @@ _BYTES = {
     **dict.fromkeys(range(0xD800, 0xE000), "\ufffd"),
     **{0xDC00 + byte: f"\\x{byte:02x}" for byte in range(0x80, 0x100)},
 }
-"""How the bytes in a file's name are spelled that are no text: Python has surrogates for them."""
+"""How the bytes of a file's name that are not text are spelled: Python has surrogates for them."""
 _IN_QUOTES: dict[int, str | None] = {
     **{code: None for code in _CONTROLS if code != ord("\t")},
     **_BYTES,

@@ -26,7 +26,7 @@ _ESCAPES = re.compile(
 )
 _ODD = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f{_HIDDEN}]")
 _LEADS = b"\xc2\xcd\xd8\xe1\xe2\xe3\xef\xf3"
-"""The first bytes of all characters from U+0080 on that are odd."""
+"""The first bytes of all odd characters from U+0080 on."""
 _HARMLESS = bytes({9, 10, *range(0x20, 0x7F), *range(0x80, 0x100)} - set(_LEADS))
 _COLOUR = re.compile(_SGR)
 _RAW_IN_JSON = re.compile(rf"[\x7f-\x9f{_HIDDEN}]")

@@ -1,7 +1,7 @@
 """The question to a person about a conflict, its choices, and what follows from each.
 
-The task stays done in the meantime, out of the queue. A chosen side holds for its commit: further
-conflicts of that commit are settled in the same way.
+The task stays done in the meantime, out of the queue. A chosen side applies to its commit:
+further conflicts of that commit are settled in the same way.
 """
 
 from collections.abc import Mapping

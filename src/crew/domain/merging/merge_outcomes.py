@@ -154,8 +154,8 @@ def delivered(
 ) -> list[Fact]:
     """Record that the target branch has the landed work, and mark the tasks merged.
 
-    The remedy is how a person gets the files of a submodule that came with it. What the branch had
-    before is no delivery after which the next one would have to wait.
+    The remedy is how a person gets the files of a submodule that came with it. If the branch had
+    everything before, this counts as no delivery, so the next one need not wait.
     """
     changes |= {"overtaken": 0, "waiting": "", "remedy": done.remedy}
     trigger = "found_delivered"

@@ -56,7 +56,7 @@ def _span(stack: Stack, results: Mapping[str, TestResult]) -> tuple[int, int]:
 
 
 def believed_tips(queue: MergeQueue) -> frozenset[str]:
-    """The commits at which the integration ref can be by crew's own hand.
+    """The commits to which crew itself may have moved the integration ref.
 
     A runner that was killed may have landed a green prefix without recording it.
     """

@@ -170,7 +170,7 @@ class Position:
     The position of a task has the task's id; `key` is the item's name in the plan, empty for the
     request itself. A follow-up has an `asker`: the position that waits for it, and that continues
     in its own session afterwards if it wanted to `resume`. `acting` is the position whose role acts
-    now; the others keep their `session` and the like, to continue later. `visits` counts how often
+    now; the others keep fields such as `session`, to continue later. `visits` counts how often
     each role started and each gate was passed through, `failures` the errors of the role in a row.
     `council` is the channel in which the task is discussed now.
     """

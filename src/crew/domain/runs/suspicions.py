@@ -1,7 +1,7 @@
 """Suspicious acts: how any part of crew reports one, and how a person dismisses it.
 
 A part of the runner records `suspected(world, act, at=…)`; another process sends the request
-`suspect`. Either way nothing else follows from it than an entry in the inbox.
+`suspect`. Either way, the only consequence is an entry in the inbox.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ MOST_HOSTS = 20
 """The hosts that are recorded for one task: enough to learn what its programs need."""
 
 CONNECT = "to connect to "
-"""How the act of a program begins that wants a host which the configuration does not list."""
+"""How the act begins when a program wants a host that the configuration does not list."""
 
 LONGEST_ACT, LONGEST_CONTEXT = 80, 1_000
 

@@ -16,7 +16,7 @@ from crew.domain.rules import Rules
 from crew.domain.runs.run_holder import agent_of, freed
 from crew.domain.world import World, noted
 
-PASS = "PASS"  # noqa: S105 - a word of the reviewer's, not of anybody's login
+PASS = "PASS"  # noqa: S105 - a verdict, not a password
 FAIL = "FAIL"
 
 _SAYS_FAIL = re.compile(r"(?!>)\W*(?:(?i:verdict)\W+)?\bFAIL\b\W*?(?:$|[:,\u2013\u2014-])")

@@ -1,6 +1,6 @@
 """Recognises files that run code outside the gate: in CI, in git hooks, in editors and agents.
 
-A change to one of them deserves a person's eye: it may run where crew's sandbox does not hold.
+A person should look at a change to one of them: it may run where crew's sandbox does not apply.
 """
 
 from collections.abc import Iterable

@@ -142,7 +142,7 @@ def _changed(world: World, task: Task, item: TaskItem, intake: Intake) -> list[F
 
 
 def _while_at_work(task: Task, values: "SourceFields") -> "SourceFields":
-    """The values that hold while there is work: an agent may have edited the task's file.
+    """The values that apply while there is work: an agent may have edited the task's file.
 
     The target of a branch stays, and the review can be asked for but not dropped.
     """

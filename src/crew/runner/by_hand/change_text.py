@@ -46,7 +46,7 @@ def find_change(
 ) -> ChangePlace | None:
     """The commits of the task's change; None if it has changed nothing yet.
 
-    What the agent committed in its own repository is taken in first, as by `crew diff`. As long as
+    Commits of the agent's own repository are taken in first, as by `crew diff`. As long as
     the `known` ones are right, no git is started. A `row` saves the time to read it.
     """
     change = _from_row(row) or diff_of(workplace, task)

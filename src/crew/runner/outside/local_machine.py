@@ -243,7 +243,7 @@ class LocalOutside:
     def _delete_branch(self, task: Task) -> None:
         """Delete a task's branch if all its commits have landed, and then crew's mark of it.
 
-        Without the mark, a lock that a killed git leaves on the branch would be a person's.
+        Without the mark, a lock that a killed git left on the branch would count as a person's.
         """
         repo, branch = self.workplace.repo, task.branch
         if not branch or not self._has_landed(branch, integration_tip(repo, task.target)):
@@ -313,7 +313,7 @@ class LocalOutside:
         return await in_thread(self._lost_sides, run, head)
 
     def _lost_sides(self, run: Run, head: str) -> tuple[str, ...]:
-        """The paths where the head undoes landed changes, also without a conflict (`-s ours`)."""
+        """The paths where the head undoes landed changes, even without a conflict (`-s ours`)."""
         repo, ours, theirs = self.workplace.repo, run.merge_head, run.merge_commit
         base = ask(repo.common_dir, "merge-base", ours, theirs).out.decode().strip()
         landed = [change.path for change in changed_paths(repo, base, theirs)] if base else []

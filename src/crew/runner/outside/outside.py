@@ -111,7 +111,7 @@ class Outside(Protocol):
     async def has_worktree(self, task: Task) -> bool: ...
 
     async def clear_locks(self, task: Task) -> None:
-        """Remove locks of git that ended processes left in the task's worktree.
+        """Remove git's locks that processes left in the task's worktree when they ended.
 
         Call it only when no process that crew started for the task is alive.
         """
@@ -149,7 +149,7 @@ class Outside(Protocol):
         """
 
     async def choose_in_terminal(self, terminal: Terminal, choice: str) -> None:
-        """Enter a choice in the dialog that the terminal shows; do nothing if it shows no such."""
+        """Enter a choice in the terminal's dialog; do nothing if it does not offer that choice."""
 
     async def close_terminal(self, terminal: Terminal) -> None:
         """End a terminal and every process in it; do nothing if there is none."""

@@ -60,7 +60,7 @@ class Spares:
         await asyncio.to_thread(self.tidy)
 
     def tidy(self) -> None:
-        """Remove all spares, also those of another process."""
+        """Remove all spares, even those of another process."""
         spare_worktrees.drop_spares(self.workplace.worktrees)
 
     async def _keep_ready(self) -> None:

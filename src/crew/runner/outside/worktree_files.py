@@ -43,7 +43,7 @@ class _Move:
 
 @frozen
 class _Tracked:
-    """The paths that git itself puts into the worktree, also those that were deleted there."""
+    """The paths that git itself puts into the worktree, even those that were deleted there."""
 
     files: frozenset[str] = frozenset()
     folders: frozenset[str] = frozenset()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SOCKET, PROXY = "door", "proxy"
 REPORT_DOOR, REPORT_TOKEN = "CREW_REPORT_DOOR", "CREW_REPORT_TOKEN"
-"""The variables of a gate, whose code has no request to send: crew itself reports with them."""
+"""The variables of a gate. Its code may send no requests; crew itself uses them to report."""
 _OWNER = "crew"
 """The file with the path of the crew that this folder belongs to."""
 

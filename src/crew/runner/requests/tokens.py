@@ -28,7 +28,7 @@ VERBS = frozenset(
 
 
 MEMBER = "channel:"
-"""How the name in a member's token begins; no run's name begins like this."""
+"""The beginning of the name in a member's token; no run's name begins like this."""
 
 TERMINAL = "terminal:"
 REVIEW = "review:"

@@ -100,7 +100,7 @@ def _program_folders(home: Path, search: str) -> tuple[Path, ...]:
 
 
 def _on_the_path(home: Path, search: str) -> Iterator[Path]:
-    """The folders of the PATH; of an installation with a `bin`, all of it."""
+    """The folders of the PATH; for a `bin`, the whole installation around it."""
     shared = {home, home / ".local", home / ".cargo", Path("/")}
     for name in search.split(":"):
         folder = Path(name)

@@ -99,7 +99,7 @@ def leftovers(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # noq
 
 
 def _stale(workplace: "Workplace", locks: tuple[Path, ...]) -> tuple[Path, ...]:
-    """Those whose git has ended; none while a git that may hold them runs."""
+    """The locks whose git process has ended; none while a process that may hold them runs."""
     if not locks or not have_gits_ended(places_of_git(workplace.repo), patience_s=PATIENCE_S):
         return ()
     return tuple(lock for lock in locks if lock.exists())

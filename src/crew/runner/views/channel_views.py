@@ -72,7 +72,7 @@ def load_channels(db: Database) -> World:
 
 
 def load_posts(db: Database, channel: Channel, *, after: int = 0) -> list[Post]:
-    """The posts of a channel after this number, also of a closed one."""
+    """The posts of a channel after this number, even of a closed one."""
     numbers = range(after + 1, channel.sequence + 1)
     found = load_some(db, "post", (post_id(channel.id, number) for number in numbers))
     return [row for row in found if isinstance(row, Post)]

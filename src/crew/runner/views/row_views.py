@@ -220,7 +220,7 @@ def answer_command(question: str) -> str:
 
 
 def suspicion_words(one: Suspicion) -> str:
-    """Who tried what, and how often."""
+    """The role, the act that it tried, and how often."""
     who = f"{one.role} of task {one.task}" if one.task else one.role
     often = "" if one.count == 1 else f", {one.count} times"
     return f"the {who} tried {one.act}{often}"
