@@ -142,7 +142,7 @@ def _mode_of(path: Path) -> int:
 
 
 def put_in_place(fresh: Path | str, path: Path | str) -> None:
-    """The second half: one move, also for a file that another program has written."""
+    """The second half: one move, even for a file that another program has written."""
     os.replace(fresh, path)  # noqa: PTH105 - many times for every step
 
 

@@ -15,7 +15,7 @@ _LOOK_EVERY_S = 0.01
 
 @contextmanager
 def held(lock: Path, *, patience_s: float = math.inf) -> Iterator[int]:
-    """Hold the lock. A git that gets the descriptor as `keep_open` holds it too."""
+    """Hold the lock. A git process that gets the descriptor as `keep_open` holds it too."""
     descriptor = open_lock(lock, mode=0o666)
     try:
         _take(descriptor, lock, patience_s=patience_s)

@@ -1,4 +1,4 @@
-"""Limits a log: of the same kind of line, only so many a minute are written."""
+"""Limits a log: at most `MOST_ALIKE` lines of the same kind are written in a minute."""
 
 import logging
 import time

@@ -31,7 +31,7 @@ class FolderScan(NamedTuple):
     """
 
     stamp: str
-    """Equal for two scans, also of two processes, only if nothing changed in between."""
+    """Equal for two scans, even of two processes, only if nothing changed in between."""
     files: Mapping[str, tuple[int, int, int]]
 
 
@@ -170,7 +170,7 @@ def write_batch(batch: Path, folder: Path, files: Mapping[str, str]) -> None:
 
 
 def finish_batch(batch: Path, folder: Path) -> None:
-    """Write the files of a batch, also after its writer was killed. Safe to repeat."""
+    """Write the files of a batch, even after its writer was killed. Safe to repeat."""
     if not os.path.lexists(batch):
         return
     try:

@@ -1,4 +1,4 @@
-"""`crew --help-worker` and the like: help for an agent's role, generated from the commands."""
+"""`crew --help-worker` and other roles: help for an agent, generated from the commands."""
 
 import click
 

@@ -42,7 +42,7 @@ class CrewCommand(click.Command):
         _show_defaults(self.params)
 
     def get_help_option_names(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Always both: click remembers the first answer, whoever asks for it first."""
+        """Always both names: click keeps the answer of the first call for all later ones."""
         return list(HELP_FLAGS["help_option_names"])
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:

@@ -27,10 +27,10 @@ from crew.front.tui.widgets.line_list import LineList
 from crew.front.tui.widgets.safe_text import Span, safe
 
 WIDE = 110
-"""From this width on, the chosen task stands beside the list; below it, in its place."""
+"""From this width on, the chosen task is beside the list; in a narrower view, in its place."""
 
 PLACE = "-place"
-"""The end of the id of a page's place, which has the page and what stands below it."""
+"""The end of the id of a page's place, which has the page and the content below it."""
 
 
 def place_of(page: type[Page]) -> str:

@@ -35,9 +35,9 @@ class ViewFrame(App[Any]):
         self.app_resume_signal.subscribe(self, lambda _app: self.refresh(layout=True))
 
     def _handle_exception(self, error: Exception) -> None:
-        """End with the first fault; it is told in one sentence once the terminal is free.
+        """End with the first fault; it is printed in one sentence once the terminal is free.
 
-        While the view leaves, its parts go one by one: what then misses one is no fault.
+        While the view closes, its parts vanish one by one: a missing part is then no fault.
         """
         if self._exit or (self._is_mounted and not self.is_running):
             return

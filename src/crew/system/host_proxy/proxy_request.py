@@ -16,7 +16,7 @@ _BETWEEN_US = frozenset({"host", "connection", "keep-alive", "proxy-connection"}
 
 
 class NotUnderstood(ValueError):
-    """The request is none that a proxy can serve; the words say why."""
+    """A proxy cannot serve this request; the message is the reason."""
 
 
 @frozen

@@ -207,7 +207,7 @@ async def _pass_on(source: asyncio.StreamReader, target: asyncio.StreamWriter) -
 async def _answer(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, refusal: _Refusal
 ) -> None:
-    """Answer with the words also in the first line: many programs show no more than that.
+    """Answer with the words in the first line too: many programs show only that line.
 
     A program that still sends would not read the answer on a closed connection.
     """

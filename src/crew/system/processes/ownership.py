@@ -174,7 +174,7 @@ def markers_above() -> list[str]:
 
 
 def variables_above(*names: str) -> dict[str, str]:
-    """These variables of the nearest process above that has the first of them; none if none has."""
+    """These variables of the nearest ancestor that has the first of them; empty if none has it."""
     pid, seen = os.getpid(), set[int]()
     while pid and pid not in seen and (one := find_process(pid)):
         seen.add(pid)

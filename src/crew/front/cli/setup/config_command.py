@@ -130,7 +130,7 @@ for _command in (show, get, set_, template):
 
 
 def _layers(call: Call) -> tuple[Layer, ...]:
-    """The configuration layers, also checked together: a kind's parent may be in another file."""
+    """The configuration layers, checked together too: a kind's parent may be in another file."""
     layers = trusted_layers(find_root(call.directory))
     merged_settings(layers)
     return layers

@@ -1,4 +1,4 @@
-"""Opens the terminal view, or says why it cannot be opened here and what can be had instead."""
+"""Opens the terminal view, or explains why it cannot open here and names the alternative."""
 
 import os
 import sys
@@ -77,7 +77,7 @@ def _open_workspaces(call: Call) -> int | None:
 
 
 def _has_workspaces() -> bool:
-    """Whether the person lists repositories; what is wrong with the list is told later."""
+    """Whether the person lists repositories; errors in the list are reported later."""
     from crew.config.workspaces import load_workspaces  # noqa: PLC0415 - outside a crew alone
 
     try:
@@ -96,7 +96,7 @@ def has_something_to_show(directory: Path) -> bool:
 
 
 def _heed_colours(call: Call) -> None:
-    """`--no-color` is as good as NO_COLOR; Textual heeds that one also where it is empty."""
+    """`--no-color` has the effect of NO_COLOR, which Textual obeys even if it is empty."""
     if call.no_colour:
         os.environ["NO_COLOR"] = "1"
     elif not os.environ.get("NO_COLOR"):

@@ -1,4 +1,4 @@
-"""The actions that change a task: new, edit, status, close, merge, block, delete and the like."""
+"""The actions that change a task, such as new, edit, status, close, merge, block and delete."""
 
 from typing import TYPE_CHECKING
 

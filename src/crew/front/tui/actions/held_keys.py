@@ -19,7 +19,7 @@ _holder: ContextVar[object] = ContextVar("the action that this code belongs to",
 
 @contextmanager
 def held_by(holder: object) -> Iterator[None]:
-    """All that is done inside belongs to this action, also its dialogs."""
+    """Everything inside belongs to this action, including its dialogs."""
     before = _holder.set(holder)
     try:
         yield

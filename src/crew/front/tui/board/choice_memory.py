@@ -20,7 +20,7 @@ from crew.trusted_config import load_settings
 
 @frozen
 class LoadedView:
-    """The settings of the view, None if they cannot be read; `problem` is what to tell about it."""
+    """The settings of the view, None if they cannot be read; `problem` is the message about it."""
 
     settings: TuiSettings | None = None
     problem: str = ""

@@ -69,7 +69,7 @@ def _counts(picture: Picture) -> str:
 
 
 def _spent(picture: Picture) -> str:
-    """The cost of all runs, members and managers; a part that is unknown is said."""
+    """The cost of all runs, members and managers; an unknown part is marked."""
     world = picture.world
     known, is_partly_unknown = spent(world.runs, world.members, world.managers)
     return f"${known:.2f}{' and unknown' if is_partly_unknown else ''}"

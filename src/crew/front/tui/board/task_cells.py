@@ -155,7 +155,7 @@ def _is_finished(picture: Picture, task: str) -> bool:
 
 
 def board_widths(picture: Picture, lines: Sequence[BoardLine], *, now: float) -> BoardWidths:
-    """The widths for these lines: no column is wider than what stands in it.
+    """The widths for these lines: no column is wider than its content.
 
     A status may become one letter longer while nothing happens: 9m becomes 10m. All ids are looked
     at: the longest come last.

@@ -74,7 +74,7 @@ class ViewDialog(ModalScreen[R]):
             yield LineBar(id="dialog-keys")
 
     def parts(self) -> Iterator[Widget]:
-        """What stands between the title and the keys."""
+        """The content between the title and the keys."""
         yield from ()
 
     def on_mount(self) -> None:

@@ -40,6 +40,6 @@ def _quality(wanted: str, choice: Choice) -> int:
 
 
 def _is_spread(wanted: str, title: str) -> bool:
-    """Whether the letters stand in the title in this order, with others between them."""
+    """Whether the letters occur in the title in this order, with others between them."""
     letters = iter(title)
     return all(letter in letters for letter in wanted if letter != " ")

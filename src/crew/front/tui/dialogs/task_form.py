@@ -50,7 +50,7 @@ class FormRow(Horizontal):
 
 
 class TaskForm(ViewDialog[TaskWish | None]):
-    """The wish, also an unfinished one that is shown again after a refusal."""
+    """The wish; an unfinished one is shown again after a refusal."""
 
     CSS = """
     TaskForm > Vertical { width: 90; }

@@ -1,7 +1,7 @@
 """The colours of code in a diff, by pygments: a few lines at a time, and only what is in sight.
 
 An agent wrote the lines, so only short lines of well-known languages are read: some of the others
-can be written so that reading them takes for ever.
+can be written so that reading them takes forever.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Reads the text of a unified diff: files, hunks, lines. Any text is read, also a cut one."""
+"""Reads the text of a unified diff: files, hunks, lines. Any text is read, even a truncated one."""
 
 import re
 from collections.abc import Iterator
@@ -55,7 +55,7 @@ def parse_diff(text: str) -> tuple[FileDiff, ...]:
     lines = text.split("\n")
     if lines and not lines[-1]:
         lines.pop()
-    # A line of a hunk always begins with a sign, so it cannot look like the begin of a file.
+    # A line of a hunk always begins with a sign, so it cannot look like the beginning of a file.
     starts = [number for number, line in enumerate(lines) if line.startswith(_FILE)]
     return tuple(_file(lines[a:b]) for a, b in pairwise([*starts, len(lines)]))
 

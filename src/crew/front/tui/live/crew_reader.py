@@ -74,7 +74,7 @@ class CrewReader:
         self._tasks_due = True
 
     def _failed(self, reason: str) -> News | None:
-        """The crew cannot be read now; the next look that can reads all of it anew."""
+        """The crew cannot be read now; the next look that succeeds reads all of it again."""
         self._file = None
         if self._picture.failure == reason:
             return None

@@ -13,7 +13,7 @@ from crew.store.fact_log import last_facts, next_facts
 from crew.workplace import Workplace
 
 MOST = 50
-"""The most tasks that were sent back of which the view tells."""
+"""The most tasks for which the view shows that they were sent back."""
 
 TOGETHER = 8
 """How many facts after that of a task may belong to the same event."""

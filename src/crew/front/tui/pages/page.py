@@ -35,11 +35,11 @@ class Page(LineList):
         return self.view.picture
 
     def below(self) -> Iterable[Widget]:
-        """What else stands on the page, below the list."""
+        """The content of the page below the list."""
         return ()
 
     def take(self, news: News) -> None:
-        """Show what changed; called for every news, also while the page is hidden."""
+        """Show what changed; called for all news, even while the page is hidden."""
         if self.concerns(news):
             self._is_stale = True
             self.catch_up()
@@ -54,7 +54,7 @@ class Page(LineList):
             self.list_again()
 
     def list_again(self) -> None:
-        """Make the list anew."""
+        """Make the list again."""
 
     @property
     def is_in_sight(self) -> bool:

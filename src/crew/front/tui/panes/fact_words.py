@@ -1,4 +1,4 @@
-"""What a fact about a task says, in plain words for its timeline."""
+"""Describes a fact about a task in plain words, for its timeline."""
 
 from collections.abc import Callable, Mapping
 
@@ -20,7 +20,7 @@ _SILENT = frozenset(
         *(("quest", "session_dropped"), ("quest", "steps_told")),
     }
 )
-"""Facts that another line tells already, or that only crew itself needs."""
+"""Facts that another line already shows, or that only crew itself needs."""
 
 _ASKS: Mapping[str, str] = {
     Ask.RED_GATE: "the gate is red",

@@ -20,7 +20,7 @@ from crew.workplace import Workplace
 
 LOOK_EVERY_S = 0.04
 AT_ONCE = 32_768
-"""So many bytes are read at once; for more a thread is worth its delay."""
+"""The bytes that are read at once; for more, a thread is worth its delay."""
 
 VISIBLE_S = 0.3
 """A pane that was not ticked for this long is not visible."""
@@ -256,7 +256,7 @@ class LogPane(Pane):
         self.retitle()
 
     def action_match(self, by: int) -> None:
-        """Go to another match; without a search the key means what it means elsewhere."""
+        """Go to another match; without a search the key keeps its usual meaning."""
         if not self._word:
             raise SkipAction
         found = found_in(self._log_rows, self._word)
@@ -274,7 +274,7 @@ class LogPane(Pane):
         self.retitle()
 
     def action_end_search(self) -> None:
-        """Forget the search; without one the key means what it means elsewhere."""
+        """Forget the search; without one the key keeps its usual meaning."""
         if not self._word:
             raise SkipAction
         self._word, self._match = "", -1

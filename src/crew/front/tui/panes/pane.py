@@ -32,7 +32,7 @@ class Unread:
 
 
 class Pane(LineList):
-    """One view of a task. It is told only while it is visible."""
+    """One view of a task. It gets news only while it is visible."""
 
     title: ClassVar[str] = ""
     keys: ClassVar[str] = ""
@@ -94,7 +94,7 @@ class Pane(LineList):
         return [*spans, (f"   {keys}", "muted")]
 
     def remarks(self) -> list[Span]:
-        """What the title says besides: whether a log is followed, how many comments there are."""
+        """Further parts of the title: whether a log is followed, how many comments there are."""
         return []
 
     def retitle(self) -> None:

@@ -21,7 +21,7 @@ _DEFAULTS = {39: _FOREGROUND, 49: _BACKGROUND}
 
 
 class AnsiText:
-    """Turns lines into spans; a colour lasts until another one, also on later lines."""
+    """Turns lines into spans; a colour lasts until another one, even on later lines."""
 
     def __init__(self) -> None:
         self._flags: dict[str, None] = {}

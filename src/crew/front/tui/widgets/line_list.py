@@ -185,7 +185,7 @@ class LineList(ScrollView, can_focus=True):
         return strip
 
     def marked(self, index: int) -> Sequence[Span]:  # noqa: ARG002 - for lists with marks
-        """What stands before the line; an empty mark keeps no room."""
+        """The mark before the line; an empty one takes no room."""
         return ()
 
     # The cursor
