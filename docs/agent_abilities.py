@@ -14,7 +14,7 @@ INTRODUCTION = """\
 
 Generated from the tests in `tests/real_clis/`, which run the real CLIs with a scripted model.
 `make clis` runs them all, and `make clis QUICK=1` those of Claude Code and Codex.
-An empty cell means that no test shows it; the column `otherwise` says what happens there.
+An empty cell means that no test shows it; the column `otherwise` shows what happens instead.
 [Configuration](configuration.md#agents) explains how to choose and configure an agent.
 """
 

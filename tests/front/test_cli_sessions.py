@@ -658,7 +658,7 @@ def test_requested_changes_wait_for_an_agent_once_the_terminal_has_ended(open_de
     open_desk.ok("complete", "1")
     open_desk.tmux("kill-server")
     said = open_desk.ok("comment", "1", "-R", "more tests")
-    assert "an agent gets the words with its next step" in said.err
+    assert "an agent gets the text with its next step" in said.err
     task = open_desk.task()
     assert (task["status"], task["session"], task["run"]["state"]) == (
         "in_progress",

@@ -25,7 +25,7 @@ def test_one_is_drawn_with_its_stages_roles_limits_and_ways(scene):
         "walk: every item, 3 at a time",
         "ward: the gate (3 times at most)",
         "├─ green ─▶ siege",
-        "mend: spiritmender (takes back what is not merged)",
+        "mend: spiritmender (takes back unmerged work)",
         "signals complete, needs-role-followup; often followed by spiritmender; 2 retries",
     ):
         assert words in drawn

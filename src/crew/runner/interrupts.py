@@ -50,7 +50,7 @@ class Interrupts:
             last.daemon = True
             last.start()
         elif runner.stopping_now:
-            self.tell("ending the steps and keeping their work; Ctrl-C again does not wait")
+            self.tell("ending the steps and keeping their work; Ctrl-C again ends without a wait")
         else:
             self.tell(
                 f"stopping: no new step starts, {_waits_for(runner.engine)}; "

@@ -128,7 +128,7 @@ class Teller:
         try:
             self._look(world)
         except CrewError as error:
-            log.warning("whether a question was told cannot be kept: %s", error)
+            log.warning("the record of a notice cannot be written: %s", error)
 
     def _look(self, world: World) -> None:
         for question in world.questions.values():

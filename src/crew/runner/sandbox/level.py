@@ -26,12 +26,12 @@ def load_level(workplace: Workplace) -> Level:
     wrapper = load_wrapper(mode, limits_of(workplace))  # type: ignore[arg-type]
     if mode == "off":
         return Level(
-            words="the sandbox is off: agents and gates can read and change all that you can",
+            words="the sandbox is off: agents and gates can read and change whatever you can",
             fix='[sandbox] mode = "auto"',
         )
     if wrapper == Wrapper():
         return Level(
-            words="no sandbox works here: agents and gates can read and change all that you can",
+            words="no sandbox works here: agents and gates can read and change whatever you can",
             fix=_FIX,
         )
     tool = "bubblewrap" if wrapper.bwrap else "sandbox-exec"

@@ -87,7 +87,7 @@ def _doing(workflow: Workflow, stage: Stage) -> str:
     }[stage.does]
     notes = [
         "plans the items" if stage.plans else "",
-        "takes back what is not merged" if stage.takes_back else "",
+        "takes back unmerged work" if stage.takes_back else "",
         f"{stage.limit} times at most" if stage.limit else "",
     ]
     told = ", ".join(note for note in notes if note)

@@ -112,7 +112,7 @@ def _answered(call: Call, workplace: "Workplace", world: World) -> bool:
     for question in found:
         text = answers[question.question]
         narrate(call, f"\ntask {question.task} asks: {question.question}")
-        narrate(call, f"  (you would say) crew answer {question.id} {text!r}\n")
+        narrate(call, f"  (you would type) crew answer {question.id} {text!r}\n")
         ask(workplace, Request(verb="answer", args={"question": question.id, "text": text}))
     return bool(found)
 

@@ -105,7 +105,7 @@ def _way_to_a_gate(found: dict[str, Any]) -> str:
 
 def _notices(found: dict[str, Any]) -> Iterator[str]:
     if found["tickets"]:
-        yield "tickets: .tickets/ is there: `crew init --tasks tk` works on its tickets"
+        yield "tickets: .tickets/ is there: `crew init --tasks tk` uses its tickets as tasks"
     if found["submodules"]:
         yield f"modules: {SUBMODULES.removeprefix('warning: ')}"
     if found["tasks"] == "files":

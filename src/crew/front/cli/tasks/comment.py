@@ -103,11 +103,11 @@ def _who_gets_them(workplace: "Workplace", task: str) -> str:
     world = load_world(workplace.db)
     terminal = world.terminal_of(world.tasks[task].run or "")
     if terminal is not None and terminal.has_process:
-        how = f"the words were typed into its terminal (crew attach {task})"
+        how = f"the text was typed into its terminal (crew attach {task})"
     elif find_runner(workplace.lock_file) is not None:
-        how = "an agent gets the words with its next step"
+        how = "an agent gets the text with its next step"
     else:
-        how = "an agent gets the words with its next step (crew run)"
+        how = "an agent gets the text with its next step (crew run)"
     return f"task {task} is in progress again; {how}"
 
 

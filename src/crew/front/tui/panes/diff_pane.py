@@ -170,7 +170,7 @@ class DiffPane(Pane):
         if self._wants_two_columns and self.line_width < TWO_COLUMNS_FROM:
             self._wants_two_columns = False
             self.view.notify(
-                f"two columns need a width of {TWO_COLUMNS_FROM}, here are {self.line_width}: "
+                f"two columns need a width of {TWO_COLUMNS_FROM}, the pane has {self.line_width}: "
                 "z gives the pane the whole width",
                 severity="warning",
             )
