@@ -310,6 +310,8 @@ while got := os.read(0, 65536):
     os.write(1, "\\r\\n\u276f ".encode() if got == b"\\r" else got.replace(b"\\r", b"\\r\\n"))
 """
 
+PASTED = ECHOES.replace('"ready', '"\\x1b[?2004hready')
+
 
 def test_no_enter_answers_a_dialog_that_appears_while_text_is_typed(place):
     kept = place.tmux.folder / "kept"
@@ -318,6 +320,31 @@ def test_no_enter_answers_a_dialog_that_appears_while_text_is_typed(place):
     dialog = enter_text(place.tmux, "crew-1", "no, do not do that")
     assert (dialog.question, dialog.choices) == ("Do you want to proceed?", ("Yes", "No"))
     assert kept.read_bytes() == b"no, do not do that"
+
+
+def test_nothing_is_typed_at_a_dialog_that_opened_after_the_look_of_the_caller(place):
+    """A single key could choose an answer there, such as the y of a yes."""
+    kept = place.tmux.folder / "kept"
+    place.open(command=shell_python(ASKS, kept))
+    wait_until(lambda: "ready" in capture(place.tmux, "crew-1", lines=5))
+    send_text(place.tmux, "crew-1", "x", enter=False)
+    wait_until(lambda: "proceed" in capture(place.tmux, "crew-1", lines=10))
+    assert enter_text(place.tmux, "crew-1", "stay away from it").choices == ("Yes", "No")
+    assert kept.read_bytes() == b"x"
+
+
+def test_a_short_text_is_pasted_too(place):
+    """A dialog that opens between the look and the keys ignores a paste."""
+    kept = place.tmux.folder / "kept"
+    place.open(command=shell_python(PASTED, kept))
+    wait_until(lambda: "ready" in capture(place.tmux, "crew-1", lines=5))
+    assert enter_text(place.tmux, "crew-1", "yes") is None
+    assert kept.read_bytes() == b"\x1b[200~yes\x1b[201~\r"
+
+
+def test_a_text_that_ends_the_terminal_has_arrived(place):
+    place.open(command="read line")
+    assert enter_text(place.tmux, "crew-1", "exit") is None
 
 
 def test_a_numbered_list_that_is_typed_is_not_taken_for_a_dialog(place):

@@ -7,7 +7,8 @@ import re
 import time
 
 from crew.agents.terminal.terminal_screen import ScreenDialog, read_dialog, text_at_prompt
-from crew.agents.terminal.tmux import ENTER_AFTER_S, Tmux, capture, press_keys, send_text
+from crew.agents.terminal.tmux import ENTER_AFTER_S, Tmux, capture, paste_text, press_keys
+from crew.domain.kernel.errors import NotFound
 from crew.domain.terminals.dialogs import Dialog
 
 _LINES = 48
@@ -19,23 +20,32 @@ _COMPARED = 30  # characters
 
 
 def enter_text(tmux: Tmux, name: str, text: str) -> Dialog | None:
-    """Type a text and Enter. Returns the dialog that appeared meanwhile: Enter would answer it.
+    """Paste a text and press Enter, unless a dialog is there: Enter would answer it.
 
-    The text may then stay at the prompt behind the dialog, and is not typed again. A program that
-    has just closed a dialog may ignore the first Enter.
+    Returns the dialog. The text may then be at the prompt behind it, and is not pasted again. A
+    dialog that opens at the last moment ignores a paste, but single keys could choose an answer. A
+    program that has just closed a dialog may ignore the first Enter.
     """
     last = " ".join(text.splitlines()[-1:]).strip()[-_COMPARED:]
-    if not _is_at_prompt(capture(tmux, name, lines=_LINES), last):
-        send_text(tmux, name, text, enter=False)
+    screen = capture(tmux, name, lines=_LINES)
+    if dialog := _other_dialog(screen, text):
+        return dialog
+    if text and not _is_at_prompt(screen, last):
+        paste_text(tmux, name, text)
         time.sleep(ENTER_AFTER_S)
     for _ in range(1 + _MORE_ENTERS):
-        shown = _read(tmux, name)
-        if shown is not None and not _is_typed(shown.dialog, text):
-            return shown.dialog
+        if dialog := _other_dialog(capture(tmux, name, lines=_LINES), text):
+            return dialog
         press_keys(tmux, name, "Enter")
         if _is_taken(tmux, name, last):
             break
     return None
+
+
+def _other_dialog(screen: str, text: str) -> Dialog | None:
+    """The dialog on the screen, unless it is the typed text itself."""
+    shown = read_dialog(screen)
+    return shown.dialog if shown is not None and not _is_typed(shown.dialog, text) else None
 
 
 def _is_typed(dialog: Dialog, text: str) -> bool:
@@ -46,11 +56,14 @@ def _is_typed(dialog: Dialog, text: str) -> bool:
 
 
 def _is_taken(tmux: Tmux, name: str, last: str) -> bool:
-    """Whether the text leaves the prompt after Enter."""
-    for _ in range(_LOOKS_AFTER_ENTER):
-        time.sleep(_LOOK_AGAIN_AFTER_S)
-        if not _is_at_prompt(capture(tmux, name, lines=_LINES), last):
-            return True
+    """Whether the text leaves the prompt after Enter. It may have ended the terminal."""
+    try:
+        for _ in range(_LOOKS_AFTER_ENTER):
+            time.sleep(_LOOK_AGAIN_AFTER_S)
+            if not _is_at_prompt(capture(tmux, name, lines=_LINES), last):
+                return True
+    except NotFound:
+        return True
     return False
 
 

@@ -187,7 +187,7 @@ def send_text(tmux: Tmux, name: str, text: str, *, enter: bool = True) -> None:
     """Type a short line. Paste other text, so that an agent reads it as one message."""
     _demand(tmux, name)
     if len(text) > _TYPED_AT_MOST or any(end in text for end in "\n\r\0"):
-        _paste(tmux, name, text)
+        paste_text(tmux, name, text)
     elif text:
         press_keys(tmux, name, "-l", "--", _literal(text))
     if enter:
@@ -245,7 +245,7 @@ def _kill_session(tmux: Tmux, name: str) -> None:
 
 
 @effect("agents.paste")
-def _paste(tmux: Tmux, name: str, text: str) -> None:
+def paste_text(tmux: Tmux, name: str, text: str) -> None:
     """Paste in brackets, if the program uses them. The text cannot close them early."""
     while _PASTE_BRACKET.search(text):
         text = _PASTE_BRACKET.sub("", text)
