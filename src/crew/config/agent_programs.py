@@ -61,6 +61,11 @@ def program_path(agent: AgentSettings) -> str | None:
     return _find(program, agent) if program else None
 
 
+def installed_programs(agents: AgentsSettings) -> frozenset[str]:
+    """The paths of the programs that are installed."""
+    return frozenset(filter(None, map(program_path, agents.by_name.values())))
+
+
 def missing_programs(agents: AgentsSettings) -> dict[str, str]:
     """The missing programs by the agent kinds that need them."""
     known: dict[tuple[object, ...], str | None] = {}
