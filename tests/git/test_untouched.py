@@ -12,7 +12,6 @@ import pytest
 from crew.git import spawn_git
 from crew.git.commit_files import CheckedOut
 from crew.git.task_repository import crew_index
-from crew.git.task_repository.crew_index import settle_index
 from crew.git.worktrees import index_file
 from crew.git.worktrees.clean_check import holds_only_tracked, untouched_head
 from crew.git.worktrees.worktree_admin import git_dir_for
@@ -164,23 +163,38 @@ def test_with_any_change_or_doubt_git_is_asked(repo, agent, change):
     assert _head(repo, agent) is None
 
 
-def test_a_file_as_new_as_the_index_is_left_to_git(repo, agent):
+def test_a_file_as_new_as_the_index_is_compared_by_its_content(repo, agent, kind):
+    """In a plain worktree git does that; of a task's own commit crew reads the content."""
     moment = (agent.path / "a.txt").stat().st_mtime_ns
     for git_dir in _git_dirs(repo, agent):
         os.utime(git_dir / "index", ns=(moment, moment))
+    assert (_head(repo, agent) is None) == (kind == "linked")
+    agent.write("a.txt", "other\n")
     assert _head(repo, agent) is None
 
 
-def test_crew_s_own_index_decides_once_it_is_that_of_head(repo, agent, kind):
-    """An agent can write an index that hides a change: its word counts for a moment at most."""
-    git_dir = git_dir_for(repo, agent.path)
-    theirs = agents_git_dir(repo, agent.path) / "index"
+def test_no_index_of_an_agent_hides_a_change(repo, tmp_path):
+    tree = tmp_path / "trees" / "8"
+    ensure_worktree(repo, tree, branch="crew-8", base="main")
+    agent, theirs = Person(tree), agents_git_dir(repo, tree) / "index"
+    agent.commit({"b.txt": "committed\n"})
     agent.write("a.txt", "other\n")
-    _forge_numbers(theirs, agent.path, "a.txt")
-    if kind == "own":
-        settle_index(agent.path, git_dir)
-        assert _head(repo, agent) is None
-        assert state_of(repo, agent.path).changed == ("a.txt",)
+    _forge_numbers(theirs, tree, "a.txt")
+    assert state_of(repo, tree).changed == ("a.txt",)
+    agent.write("b.txt", "again\n")
+    agent.git("commit", "-q", "-m", "again", "b.txt")
+    agent.write("b.txt", "other\n")
+    _forge_numbers(theirs, tree, "b.txt")
+    assert state_of(repo, tree).changed == ("a.txt", "b.txt")
+
+
+def test_a_filter_of_an_agent_hides_no_change(repo, tmp_path):
+    tree = tmp_path / "trees" / "8"
+    ensure_worktree(repo, tree, branch="crew-8", base="main")
+    agent = Person(tree)
+    agent.git("config", "filter.short.clean", "head -n 1")
+    agent.commit({".gitattributes": "*.txt filter=short\n", "long.txt": "one\ntwo\n"})
+    assert "long.txt" in state_of(repo, tree).changed
 
 
 def _forge_numbers(index, tree, name):

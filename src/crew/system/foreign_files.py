@@ -27,8 +27,8 @@ _MOST_REMEMBERED = 4096
 _TICK_NS = 100_000_000  # the kernel's clock of files, with room
 _LONGEST_TICK_NS = 3_000_000_000  # some file systems count in seconds, or in two
 
-_Stamp = tuple[int, ...]
-_remembered: dict[str, tuple[_Stamp, bytes]] = {}
+Stamp = tuple[int, ...]
+_remembered: dict[str, tuple[Stamp, bytes]] = {}
 """The small files that crew reads around every step, most of which never change."""
 
 
@@ -46,7 +46,7 @@ def read_foreign(path: Path | str, *, max_bytes: int, is_own: bool = False) -> b
     stamp, content = _remembered.get(name, ((), b""))
     if stamp and len(content) <= max_bytes:
         found = os.lstat(name)
-        if stamp == _stamp(found) and not (is_own and _is_strangers(found)):
+        if stamp == stamp_of(found) and not (is_own and _is_strangers(found)):
             return content
     content, found = read_with_stamp(name, max_bytes=max_bytes, is_own=is_own)
     _remember(name, found, content)
@@ -54,13 +54,17 @@ def read_foreign(path: Path | str, *, max_bytes: int, is_own: bool = False) -> b
 
 
 def _remember(name: str, found: os.stat_result, content: bytes) -> None:
-    """Keep the content, unless the file is so young that a later change may not show."""
-    age_ns = time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns)
-    if len(content) > _SMALL or age_ns <= tick_ns(found):
+    """Keep a small content, unless the file is so young that a later change may not show."""
+    if len(content) > _SMALL or not is_settled(found):
         return
     if len(_remembered) >= _MOST_REMEMBERED:
         _remembered.clear()
-    _remembered[name] = (_stamp(found), content)
+    _remembered[name] = (stamp_of(found), content)
+
+
+def is_settled(found: os.stat_result) -> bool:
+    """Whether any later change of the file alters its numbers: it is older than a tick."""
+    return time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > tick_ns(found)
 
 
 def tick_ns(found: os.stat_result) -> int:
@@ -69,7 +73,7 @@ def tick_ns(found: os.stat_result) -> int:
     return _TICK_NS if is_fine else _LONGEST_TICK_NS
 
 
-def _stamp(found: os.stat_result) -> _Stamp:
+def stamp_of(found: os.stat_result) -> Stamp:
     """Changes whenever the file does. The ctime cannot be set back."""
     return (
         *(found.st_dev, found.st_ino, found.st_mode, found.st_size),

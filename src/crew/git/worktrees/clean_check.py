@@ -8,13 +8,20 @@ Kept: without it a step costs 30% more of crew's CPU time (`python -m bench cpu`
 
 import os
 import stat
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from crew.git.commit_files import CheckedOut, checked_out_in, read_commit
+from crew.git.committed_files import CommittedFiles
 from crew.git.hardening import common_dir_of
 from crew.git.task_repository.agent_refs import agent_git_of
-from crew.git.worktrees.index_file import Index, Numbers, read_index
+from crew.git.task_repository.plain_objects import NotPlain
+from crew.git.worktrees.index_file import Index, read_index
 from crew.git.worktrees.worktree_admin import is_own
+
+Check = Callable[["os.DirEntry[str]", str], bool]
+"""Whether a file is what is expected at its path."""
 
 
 def untouched_head(worktree: Path, git_dir: Path) -> CheckedOut | None:
@@ -22,45 +29,52 @@ def untouched_head(worktree: Path, git_dir: Path) -> CheckedOut | None:
     common = common_dir_of(git_dir)
     head = checked_out_in(git_dir, common)
     commit = read_commit(common, head.commit) if head is not None else None
-    index = _index_of(git_dir, commit.tree) if commit is not None else None
-    if index is None:
+    expected = _expected(git_dir, common, commit.tree) if commit is not None else None
+    if expected is None:
         return None
+    index, check = expected
     try:
-        return head if _is_all_there_is(worktree, index, is_unchanged=True) else None
-    except OSError:
+        return head if _is_all_there_is(worktree, index, check) else None
+    except (OSError, NotPlain):
         return None
 
 
-def _index_of(git_dir: Path, tree: str) -> Index | None:
-    """A plain index of this tree. For a repository of its own, the agent's must be one.
+def _expected(git_dir: Path, common: Path, tree: str) -> tuple[Index, Check] | None:
+    """The index that names the files of this tree, and how to check each of them.
 
-    Crew's own decides as soon as it is that of HEAD: an agent could write false numbers.
+    Crew's own index of a task follows HEAD only when git needs it. Until then the agent's names
+    the files, and an agent can write anything there: a file counts only if crew's index has the
+    same numbers and content for it, or if its content is that of the commit.
     """
     index = read_index(git_dir)
-    is_right = index is not None and index.is_plain and index.tree == tree
-    if not is_own(git_dir):
-        return index if is_right else None
-    theirs = read_index(agent_git_of(git_dir))
+    if index is None or not index.is_plain:
+        return None
+    if index.tree == tree:
+        return index, partial(_has_numbers, index)
+    theirs = read_index(agent_git_of(git_dir)) if is_own(git_dir) else None
     if theirs is None or not theirs.is_plain or theirs.tree != tree:
         return None
-    return index if is_right else theirs
+    return theirs, partial(_is_believed, theirs, index, CommittedFiles(common, tree))
+
+
+def _is_believed(
+    theirs: Index, ours: Index, committed: CommittedFiles, entry: "os.DirEntry[str]", path: str
+) -> bool:
+    is_known = ours.ids.get(path) == theirs.ids[path] and _has_numbers(ours, entry, path)
+    return is_known or committed.has(path, entry)
 
 
 def holds_only_tracked(worktree: Path, git_dir: Path) -> bool:
     """Whether every file, ignored ones included, is in the index."""
     index = read_index(git_dir)
     try:
-        return (
-            index is not None
-            and index.is_plain
-            and _is_all_there_is(worktree, index, is_unchanged=False)
-        )
+        return index is not None and index.is_plain and _is_all_there_is(worktree, index)
     except OSError:
         return False
 
 
-def _is_all_there_is(worktree: Path, index: Index, *, is_unchanged: bool) -> bool:
-    """Whether every file is in the index. `is_unchanged`: and unchanged, and none is missing."""
+def _is_all_there_is(worktree: Path, index: Index, check: Check | None = None) -> bool:
+    """Whether every file is in the index. With a check: and passes it, and none is missing."""
     seen, folders, top = 0, [""], str(worktree)
     while folders:
         folder = folders.pop()
@@ -72,11 +86,12 @@ def _is_all_there_is(worktree: Path, index: Index, *, is_unchanged: bool) -> boo
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(f"{path}/")
                     continue
-                known = index.files.get(path) if _is_plain(entry) else None
-                if known is None or (is_unchanged and not _is_same(entry, known, index)):
+                if path not in index.files or not _is_plain(entry):
+                    return False
+                if check is not None and not check(entry, path):
                     return False
                 seen += 1
-    return not is_unchanged or seen == len(index.files)
+    return check is None or seen == len(index.files)
 
 
 def _is_plain(entry: "os.DirEntry[str]") -> bool:
@@ -84,7 +99,7 @@ def _is_plain(entry: "os.DirEntry[str]") -> bool:
     return entry.is_file(follow_symlinks=False) or entry.is_symlink()
 
 
-def _is_same(entry: "os.DirEntry[str]", known: Numbers, index: Index) -> bool:
+def _has_numbers(index: Index, entry: "os.DirEntry[str]", path: str) -> bool:
     """Whether the numbers match and the file is older than the index, so that they are valid."""
     found = entry.stat(follow_symlinks=False)
     if stat.S_ISLNK(found.st_mode):
@@ -95,4 +110,7 @@ def _is_same(entry: "os.DirEntry[str]", known: Numbers, index: Index) -> bool:
         *(found.st_ctime_ns, found.st_mtime_ns, found.st_ino & 0xFFFFFFFF, mode),
         found.st_size & 0xFFFFFFFF,
     )
-    return numbers == known and max(found.st_mtime_ns, found.st_ctime_ns) < index.written_ns
+    return (
+        numbers == index.files.get(path)
+        and max(found.st_mtime_ns, found.st_ctime_ns) < index.written_ns
+    )

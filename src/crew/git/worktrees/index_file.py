@@ -54,10 +54,11 @@ class Marks:
 class Index:
     """Git's data about a worktree's files. `tree` is the tree of the index, if known.
 
-    `is_plain`: no entry is hidden, in conflict or only intended.
+    `ids` are the ids of the contents. `is_plain`: no entry is hidden, in conflict or only intended.
     """
 
     files: Mapping[str, Numbers]
+    ids: Mapping[str, bytes]
     tree: str
     written_ns: int
     marks: Marks
@@ -98,18 +99,21 @@ def _parse(raw: bytes, written_ns: int) -> Index | None:
     if hashlib.sha1(raw[:-_CHECKSUM], usedforsecurity=False).digest() != raw[-_CHECKSUM:]:
         return None
     files: dict[str, Numbers] = {}
-    links: dict[str, str] = {}
+    ids: dict[str, bytes] = {}
     flagged: dict[str, int] = {}
-    end = _read_entries(raw, count, files, links, flagged)
+    end = _read_entries(raw, count, files, ids, flagged)
     tree = _written_tree(raw, end)
     if tree is None:
         return None
     marks = Marks(
         assumed=tuple(path for path, mark in flagged.items() if mark == _ASSUMED_UNCHANGED),
         skipped=tuple(path for path, mark in flagged.items() if mark == _SKIPPED),
-        links=links,
+        links={path: ids[path].hex() for path, (*_, mode, _size) in files.items() if mode == _LINK},
     )
-    return Index(files=files, tree=tree, written_ns=written_ns, marks=marks, is_plain=not flagged)
+    is_plain = not flagged
+    return Index(
+        files=files, ids=ids, tree=tree, written_ns=written_ns, marks=marks, is_plain=is_plain
+    )
 
 
 def load_marks(worktree: Path, index: Index | None, env: Mapping[str, str] | None) -> Marks:
@@ -145,7 +149,7 @@ def _read_entries(
     raw: bytes,
     count: int,
     files: dict[str, Numbers],
-    links: dict[str, str],
+    ids: dict[str, bytes],
     flagged: dict[str, int],
 ) -> int:
     """Fill in the three tables. `flagged` gets the special entries."""
@@ -159,8 +163,7 @@ def _read_entries(
             is_skipped = flags & _EXTENDED and raw[begin - 2] & _SKIPPED
             flagged[path] = _SKIPPED if is_skipped else flags & _ASSUMED_UNCHANGED
         ctime, ctime_ns, mtime, mtime_ns, _, inode, mode, _, _, size = numbers
-        if mode == _LINK:
-            links[path] = object_id.hex()
+        ids[path] = object_id
         files[path] = (
             *(ctime * 10**9 + ctime_ns, mtime * 10**9 + mtime_ns),
             *(inode, mode, size),
