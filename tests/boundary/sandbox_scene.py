@@ -62,6 +62,13 @@ class Place:
         prepare_files(order)
         return self._run(script, order, for_step(self.workplace, order, self.kind))
 
+    def at_a_terminal(self, script: str, prompt: Path) -> Said:
+        """What a shell script of an agent at a terminal does."""
+        order = self.order()
+        prepare_files(order)
+        allowed = for_step(self.workplace, order, self.kind, terminal_prompt=prompt)
+        return self._run(script, order, allowed)
+
     def gate(self, script: str) -> Said:
         """What a shell script in a gate does."""
         return self._run(script, self.order(), for_command(self.workplace, (script,), self.folder))
@@ -110,6 +117,9 @@ def make_place(folder: Path, home: Path) -> Place:
     workplace = make_workplace(root)
     (workplace.worktrees / "2").mkdir(parents=True)
     (workplace.worktrees / "2" / "theirs").write_text("of another task\n")
+    scripts = workplace.folder / "scripts"
+    scripts.mkdir(parents=True)
+    (scripts / "review-2-prompt.txt").write_text("secret\n")
     task = workplace.worktrees / "1"
     git("init", "-q", "-b", "crew-1", task, at=folder)
     alternates = task / ".git" / "objects" / "info" / "alternates"

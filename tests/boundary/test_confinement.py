@@ -191,7 +191,9 @@ def test_a_step_has_its_prompt_crew_and_the_door(described):
     allowed, order = step(described), described.order()
     assert allowed.sockets == (described.door,)
     assert {prompt_file(order), shim_folder(order)} <= set(allowed.readable)
-    assert described.workplace.folder / "scripts" in allowed.readable
+    assert not any(
+        described.workplace.folder / "scripts" in (one, *one.parents) for one in allowed.readable
+    )
     assert described.workplace.folder not in allowed.writable
 
 
@@ -209,9 +211,14 @@ def test_a_scripted_agent_keeps_the_number_of_its_step(described):
     assert sessions.is_dir()
 
 
-def test_an_agent_at_a_terminal_shares_it(described):
-    allowed = for_step(described.workplace, described.order(), described.kind, has_terminal=True)
+def test_an_agent_at_a_terminal_shares_it_and_reads_its_own_prompt_there(described):
+    prompt = described.workplace.folder / "scripts" / "task-1-prompt.txt"
+    allowed = for_step(
+        described.workplace, described.order(), described.kind, terminal_prompt=prompt
+    )
     assert allowed.has_terminal
+    assert prompt in allowed.readable
+    assert prompt.parent not in allowed.readable
 
 
 def test_the_manager_reads_the_checkout_and_works_with_crew_alone(described):

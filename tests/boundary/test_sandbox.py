@@ -11,6 +11,7 @@ import pytest
 
 from agents.conftest import need
 from boundary.sandbox_scene import SECRETS, git
+from crew.agents.terminal.terminal_script import write_session_prompt
 from crew.domain.kernel.errors import CrewError
 from crew.git.worktrees.worktrees import ensure_worktree
 from crew.runner.outside.local_machine import LocalOutside
@@ -28,6 +29,7 @@ READS = {
     "crew's folder": 'ls "$CREW_REPO/.crew/tasks"',
     "crew's database": 'cat "$CREW_REPO/.crew/crew.db"',
     "another task": "cat ../2/theirs",
+    "the prompts of others": 'cat "$CREW_REPO"/.crew/scripts/*',
     "temporary files of others": 'cat "$CREW_REPO/../loose"',
     "processes of others": f"test -e /proc/{os.getppid()}/environ -o -e /proc/{os.getpid()}/fd",
 }
@@ -90,6 +92,12 @@ def test_a_step_reads_its_prompt_runs_crew_and_commits_as_the_person(place, door
     assert said.out.startswith("do it")
     assert said.out.splitlines()[-1] == "Ann"
     assert git("log", "--format=%s", at=place.folder) == "work\nfirst"
+
+
+def test_an_agent_at_a_terminal_reads_its_own_prompt_and_no_other(place):
+    prompt = write_session_prompt(place.workplace.folder, "task-1", "do it here\n")
+    said = place.at_a_terminal(f"ls '{prompt.parent}' && cat '{prompt}'", prompt)
+    assert (said.code, said.out) == (0, "task-1-prompt.txt\ndo it here\n")
 
 
 def test_a_gate_writes_in_its_own_folder_only(place):

@@ -65,17 +65,28 @@ def write_session_script(
     terminal may be closed by then.
     """
     _check(name, command, end_command)
-    scripts = folder.absolute() / "scripts"
-    prompt_file = scripts / f"{name}-prompt.txt"
+    prompt_file = write_session_prompt(folder, name, prompt)
     text = _SCRIPT.format(
         prompt_file=shlex.quote(str(prompt_file)),
         end_command=shlex.join(end_command),
         log=shlex.quote(str(log.absolute() if log else os.devnull)),
         command=shlex.quote(command),
     )
-    put_file(prompt_file, prompt, mode=0o600)
-    put_file(scripts / f"{name}.sh", text, mode=0o700)
-    return scripts / f"{name}.sh"
+    script = prompt_file.with_name(f"{name}.sh")
+    put_file(script, text, mode=0o700)
+    return script
+
+
+def write_session_prompt(folder: Path, name: str, prompt: str) -> Path:
+    """Write the prompt alone: a sandbox can only be described once its files exist."""
+    file = session_prompt(folder, name)
+    put_file(file, prompt, mode=0o600)
+    return file
+
+
+def session_prompt(folder: Path, name: str) -> Path:
+    """The file with the prompt of a script."""
+    return folder.absolute() / "scripts" / f"{name}-prompt.txt"
 
 
 @effect("agents.put_session_file")

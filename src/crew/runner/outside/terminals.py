@@ -9,7 +9,11 @@ from crew.agents.command import prompt_argument, template_values
 from crew.agents.environment import agent_environment, prepare_files, shim_folder
 from crew.agents.terminal import tmux
 from crew.agents.terminal.dialog_keys import choose, enter_text
-from crew.agents.terminal.terminal_script import write_session_script
+from crew.agents.terminal.terminal_script import (
+    session_prompt,
+    write_session_prompt,
+    write_session_script,
+)
 from crew.agents.terminal.tmux import Tmux
 from crew.config.model import AgentSettings
 from crew.domain.kernel.errors import Conflict
@@ -92,7 +96,7 @@ def _command(workplace: Workplace, terminal: TerminalOrder) -> str:
     if order.resume and settings.interactive_resume:
         template = settings.interactive_resume
     spec = agent_spec(workplace, settings, "", model=terminal.model)
-    file = workplace.folder / "scripts" / f"{terminal.script}-prompt.txt"
+    file = write_session_prompt(workplace.folder, terminal.script, order.prompt)
     values: dict[str, Value] = {
         **template_values(spec, order),
         "Prompt": prompt_argument(order.prompt, file),
@@ -119,10 +123,11 @@ class TaskTerminals:
         words = terminal_prompt(self.workplace, run, task, item)
         order = terminal_order(self.workplace, terminal, run, task, words, session=session)
         settings = agent_settings(self.workplace, order.kind)
+        script = f"task-{task.id}"
         make_door_folder(self.workplace)  # for the door of the next runner
         order = replace(
             order,
-            allowed=self._allowed(order, settings),
+            allowed=self._allowed(order, settings, script=script),
             trusts_project=not unapproved_project_files(
                 self.workplace.root, order.worktree, settings.adapter
             ),
@@ -130,7 +135,7 @@ class TaskTerminals:
         crew, number = str(shim_folder(order) / "crew"), str(terminal.number)
         wanted = TerminalOrder(
             name=terminal.name,
-            script=f"task-{task.id}",
+            script=script,
             title=item.title,
             order=order,
             marker=terminal_marker(self.workplace, run.id),
@@ -139,7 +144,7 @@ class TaskTerminals:
         )
         return open_terminal(self.workplace, wanted)
 
-    def _allowed(self, order: StepOrder, settings: AgentSettings) -> Allowed:
+    def _allowed(self, order: StepOrder, settings: AgentSettings, *, script: str) -> Allowed:
         """What the agent may reach. In a sandbox it reaches crew only through a runner's door.
 
         So that `crew complete` works in a terminal without a runner, it is not confined there.
@@ -147,7 +152,8 @@ class TaskTerminals:
         workplace = self.workplace
         mode, network = workplace.settings.sandbox.mode, workplace.settings.sandbox.network
         if find_runner(workplace.lock_file) is not None or mode == "off":
-            return for_step(workplace, order, settings, has_terminal=True)
+            prompt = session_prompt(workplace.folder, script)
+            return for_step(workplace, order, settings, terminal_prompt=prompt)
         if mode != "auto" or network is not True:
             without = 'mode = "auto"' if mode != "auto" else "network = true"
             raise Conflict(

@@ -71,13 +71,20 @@ def with_rights(workplace: Workplace, order: StepOrder, settings: AgentSettings)
 
 
 def for_step(
-    workplace: Workplace, order: StepOrder, settings: AgentSettings, *, has_terminal: bool = False
+    workplace: Workplace,
+    order: StepOrder,
+    settings: AgentSettings,
+    *,
+    terminal_prompt: Path | None = None,
 ) -> Allowed:
-    """What the agent of a step, a review, a turn or a terminal may reach."""
+    """What the agent of a step, a review, a turn or a terminal may reach.
+
+    Of all prompts it reads its own: those of reviewers and other tasks are not meant for it.
+    """
     environ = {**os.environ, **settings.env}
     home = declared(settings, environ, root=workplace.root)
     door = order.env.get(DOOR)
-    files = (prompt_file(order), shim_folder(order), workplace.folder / "scripts")
+    files = (terminal_prompt or prompt_file(order), shim_folder(order))
     progress = _progress(workplace) if settings.adapter == "scripted" else ()
     place = _Place(
         folder=order.worktree,
@@ -92,7 +99,7 @@ def for_step(
         ),
         copied=home.copied,
         sockets=(Path(door),) if door else (),
-        has_terminal=has_terminal,
+        has_terminal=terminal_prompt is not None,
         mcp_url=order.env.get(MCP_URL, ""),
     )
     return _allowed(workplace, place)
