@@ -1,10 +1,16 @@
 """In a task's own repository `main` is the `main` of now, unless the agent is on it."""
 
+import contextlib
+import os
+
 import pytest
 
 from crew.git.refs import advance
 from crew.git.repository import commit_of
-from crew.git.task_repository.shown_branches import show_newest
+from crew.git.task_repository.lay_repository import write_excludes
+from crew.git.task_repository.shown_branches import show_branch, show_newest
+from crew.git.task_repository.take_in import NotTakenIn, seeing
+from crew.git.worktrees.worktree_admin import git_dir_for
 from crew.git.worktrees.worktrees import ensure_worktree
 from git.conftest import agents_git_dir
 from git.people import Person
@@ -82,6 +88,38 @@ def test_what_an_agent_puts_in_the_place_of_a_folder_of_refs_stays(
     show_newest(repo, agent.path, "deep/one")
     assert list((tmp_path / "outside").iterdir()) == []
     assert heads.is_symlink() is (make == "link")
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        ("refs/heads", lambda repo, git_dir: show_branch(git_dir, "main", "1" * 40)),
+        ("info", write_excludes),
+        ("objects/info", seeing),
+    ],
+    ids=["branch", "excludes", "alternates"],
+)
+def test_a_folder_that_becomes_a_link_after_the_look_is_not_written_through(
+    repo, agent, tmp_path, monkeypatch, way
+):
+    name, write = way
+    folder, aside = agents_git_dir(repo, agent.path) / name, tmp_path / "aside"
+    (folder / "alternates").unlink(missing_ok=True)
+    (tmp_path / "bin").mkdir()
+    for file in ("main", "exclude", "alternates"):
+        (tmp_path / "bin" / file).write_text("mine\n")
+
+    def swapped(fresh, place, **opened):
+        if opened["dst_dir_fd"] is not None:
+            folder.rename(aside)
+            folder.symlink_to(tmp_path / "bin")
+        return replace(fresh, place, **opened)
+
+    replace = os.replace
+    monkeypatch.setattr(os, "replace", swapped)
+    with contextlib.suppress(NotTakenIn):
+        write(repo, git_dir_for(repo, agent.path))
+    assert {path.read_text() for path in (tmp_path / "bin").iterdir()} == {"mine\n"}
 
 
 def test_of_two_tips_the_one_that_has_the_other_is_shown(repo, person, agent):

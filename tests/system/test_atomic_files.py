@@ -46,7 +46,7 @@ def test_a_durable_file_is_on_the_disk_before_it_is_in_place(tmp_path, monkeypat
     done = []
     fsync, replace = os.fsync, os.replace
     monkeypatch.setattr(os, "fsync", lambda fd: (done.append("on the disk"), fsync(fd)))
-    monkeypatch.setattr(os, "replace", lambda a, b: (done.append("in place"), replace(a, b)))
+    monkeypatch.setattr(os, "replace", lambda a, b, **_: (done.append("in place"), replace(a, b)))
     write_file(tmp_path / "a", b"", is_durable=True)
     write_file(tmp_path / "a", b"")
     assert done == ["on the disk", "in place", "in place"]
@@ -56,7 +56,7 @@ def test_files_are_all_on_the_disk_before_the_first_is_in_place(tmp_path, monkey
     done = []
     fsync, replace = os.fsync, os.replace
     monkeypatch.setattr(os, "fsync", lambda fd: (done.append("disk"), fsync(fd)))
-    monkeypatch.setattr(os, "replace", lambda a, b: (done.append(Path(b).name), replace(a, b)))
+    monkeypatch.setattr(os, "replace", lambda a, b, **_: (done.append(Path(b).name), replace(a, b)))
     files = {str(tmp_path / "a"): b"1", str(tmp_path / "b"): b"2"}
     write_together(files, mode=0o444, unfinished="new-")
     assert done == ["disk", "disk", "a", "b"]

@@ -141,9 +141,12 @@ def _mode_of(path: Path) -> int:
         return stat.S_IFREG
 
 
-def put_in_place(fresh: Path | str, path: Path | str) -> None:
-    """The second half: one move, even for a file that another program has written."""
-    os.replace(fresh, path)  # noqa: PTH105 - many times for every step
+def put_in_place(fresh: Path | str, path: Path | str, *, within: int | None = None) -> None:
+    """The second half: one move, even for a file that another program has written.
+
+    `within`: the open folder in which both names are looked up.
+    """
+    os.replace(fresh, path, src_dir_fd=within, dst_dir_fd=within)
 
 
 def sync_to_disk(path: Path) -> None:

@@ -27,6 +27,7 @@ from crew.git.task_repository.agent_refs import (
 from crew.git.task_repository.index_owner import owned_as_seen
 from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
+from crew.system.foreign_folders import write_below
 
 _UNFINISHED = "repository.crew-new"
 _OTHERS = "packed-refs"
@@ -106,12 +107,8 @@ def alternates(repo: Repository) -> bytes:
 
 def write_excludes(repo: Repository, crew_git: Path) -> None:
     """Ignore the patterns of this folder in the agent's own git calls too."""
-    agent_git = agent_git_of(crew_git)
-    if is_folder(agent_git) and is_folder(agent_git / "info"):
-        file = agent_git / "info" / "exclude"
-        if is_folder(file):
-            remove(file)
-        write_file(file, _excludes(repo, crew_git))
+    excludes = _excludes(repo, crew_git)
+    write_below(agent_git_of(crew_git), "info/exclude", excludes, clears_way=True)
 
 
 def files_of(

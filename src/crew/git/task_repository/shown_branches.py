@@ -12,13 +12,13 @@ from crew.git.repository import Repository, ref_tip
 from crew.git.task_repository.agent_refs import (
     NEWEST,
     agent_git_of,
-    is_folder,
     read_head,
     read_text,
 )
 from crew.git.worktrees.worktree_admin import git_dir_for, is_own
 from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
+from crew.system.foreign_folders import write_below
 
 _LONGEST_REF = 4096
 
@@ -56,26 +56,7 @@ def show_branch(crew_git: Path, branch: str, commit: str) -> None:
     write_branch(agent_git, ref, commit)
 
 
-def write_branch(agent_git: Path, ref: str, commit: str) -> None:
-    """Move a branch in a task's own repository, unless a link of the agent is in the way."""
-    file = agent_git / ref
-    if _has_real_folders(agent_git, file.parent):
-        _write(file, commit)
-
-
-def _has_real_folders(agent_git: Path, folder: Path) -> bool:
-    """Whether no folder on the way is a link that the agent made; missing ones are made."""
-    steps = [folder, *folder.parents]
-    below = steps[: steps.index(agent_git)]
-    for one in reversed(below):
-        if not is_folder(one):
-            if one.is_symlink() or one.exists():
-                return False
-            one.mkdir()
-    return True
-
-
 @effect("git.show_branch")
-def _write(ref: Path, commit: str) -> None:
-    if not ref.is_dir():
-        write_file(ref, f"{commit}\n".encode())
+def write_branch(agent_git: Path, ref: str, commit: str) -> None:
+    """Move a branch in a task's own repository, unless the agent put something in its way."""
+    write_below(agent_git, ref, f"{commit}\n".encode())

@@ -20,7 +20,6 @@ from crew.git.task_repository.agent_refs import (
     is_folder,
     read_head,
     read_text,
-    remove,
 )
 from crew.git.task_repository.branch_holders import checked_out, worktree_with
 from crew.git.task_repository.lay_repository import alternates
@@ -31,6 +30,7 @@ from crew.git.task_repository.store_objects import LONG_S, reading, store_pack
 from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
 from crew.system.file_locks import held
+from crew.system.foreign_folders import write_below
 
 _MIRRORED = "crew-mirrored"
 """In crew's git dir of a folder: where crew moved the task's branch, one commit on each line."""
@@ -234,12 +234,7 @@ def _settle_alternates(repo: Repository, objects: Path) -> None:
     file, wanted = info / "alternates", alternates(repo)
     if read_text(file, most=_LARGEST) == os.fsdecode(wanted).strip() and is_folder(info):
         return
-    if not is_folder(info):
-        remove(info)
-        info.mkdir()
-    if is_folder(file):
-        remove(file)
-    write_file(file, wanted)
+    write_below(objects.parent, f"{objects.name}/info/alternates", wanted, clears_way=True)
 
 
 def _drop_special(crew_git: Path) -> None:
