@@ -7,13 +7,16 @@ import shutil
 import pytest
 
 from crew.git.checkpoints.reflogs import left_behind
-from crew.git.task_repository import lay_repository, take_in
+from crew.git.repository import commit_of
+from crew.git.task_repository import agent_refs, lay_repository, take_in
 from crew.git.task_repository.agent_index import has_sound_index, is_sound
 from crew.git.task_repository.agent_refs import agent_git_of, other_tips
+from crew.git.task_repository.take_in import NotTakenIn
 from crew.git.worktrees.stale_locks import order_stamp
 from crew.git.worktrees.worktree_admin import REFILL, finish_making, git_dir_for, mark_refill
-from crew.git.worktrees.worktrees import ensure_worktree
+from crew.git.worktrees.worktrees import ensure_worktree, heal, state_of
 from git.people import Person
+from refusals import raises_code
 
 
 @pytest.fixture
@@ -156,3 +159,56 @@ def test_a_commit_that_only_orig_head_names_was_left_behind(repo, person, tmp_pa
     assert left_behind(repo, git_dir, head=head, branch="crew-8") == (lost,)
     (git_dir / "ORIG_HEAD").unlink()
     assert left_behind(repo, git_dir, head=head, branch="crew-8") == ()
+
+
+def many_tags(at, count):
+    return "".join(f"{at} refs/tags/release/2026-{n:06d}-candidate\n" for n in range(count))
+
+
+def test_packed_refs_of_a_large_repository_are_read(repo, person, tmp_path):
+    tags = many_tags(commit_of(repo, "main"), 56_000)
+    (repo.common_dir / "packed-refs").write_text(f"# pack-refs with: peeled sorted \n{tags}")
+    ensure_worktree(repo, tmp_path / "7", branch="crew-7", base="main")
+    agent = Person(tmp_path / "7")
+    head = agent.commit({"b.txt": "b\n"})
+    agent.git("pack-refs", "--all")
+    assert state_of(repo, agent.path).head == head
+
+
+@pytest.fixture
+def short_lists(monkeypatch):
+    """Lists of refs may have 10,000 bytes."""
+    for module in (agent_refs, lay_repository):
+        monkeypatch.setattr(module, "LARGEST_LIST", 10_000)
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_more_refs_than_crew_reads_are_told_and_lose_nothing(
+    repo, agent, crew_git, short_lists, is_packed
+):
+    packed = agent_git_of(crew_git) / "packed-refs"
+    head = agent.commit({"b.txt": "b\n"})
+    if is_packed:
+        agent.git("pack-refs", "--all")
+    before = packed.read_text()
+    packed.write_text(before + many_tags(head, 200))
+    for _ in range(2):
+        with raises_code(NotTakenIn, "too_many_refs"):
+            state_of(repo, agent.path)
+        heal(repo, agent.path)
+    assert agent.git("rev-parse", "HEAD") == head
+    packed.write_text(before)
+    assert state_of(repo, agent.path).head == head
+
+
+def test_of_very_many_refs_an_agent_sees_the_branches(repo, person, tmp_path, short_lists):
+    at = commit_of(repo, "main")
+    person.git("branch", "other")
+    person.git("pack-refs", "--all")
+    with (repo.common_dir / "packed-refs").open("a") as file:
+        file.write(many_tags(at, 200))
+    ensure_worktree(repo, tmp_path / "7", branch="crew-7", base="main")
+    agent = Person(tmp_path / "7")
+    refs = agent.git("for-each-ref", "--format=%(refname)").split()
+    assert refs == ["refs/heads/crew-7", "refs/heads/main", "refs/heads/other"]
+    assert state_of(repo, agent.path).head == at

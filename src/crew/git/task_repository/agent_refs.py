@@ -20,9 +20,13 @@ SHOWN = "crew-shown-refs"
 """In crew's git dir of a folder: the person's refs that its repository had from the start."""
 NEWEST = "crew-newest-ref"
 """In crew's git dir of a folder: the target branch, as crew showed it there last."""
+PACKED = "packed-refs"
+"""The file in which git lists refs that have no file of their own."""
 MOST_REFS = 5000
 _LONGEST_REF = 4096
-_LARGEST_LIST = 4_000_000
+LARGEST_LIST = 20_000_000
+"""Bytes of a list of refs: more than two hundred thousand. A longer one counts as unreadable."""
+_MANY = 1_000_000
 _ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _BRANCH = re.compile(r"refs/heads/(?!.*(//|/\.|\.\.|@\{|\.lock(/|$)))[^\x00-\x20~^:?*\[\\\x7f]+")
 _ELSEWHERE = "refs/remotes/"
@@ -57,10 +61,18 @@ def read_head(agent_git: Path) -> AgentHead | None:
     loose = f"{agent_git}/{ref}"
     commit = read_text(loose, most=_LONGEST_REF)
     if commit is None and not os.path.lexists(loose):
-        commit = dict(_packed(agent_git)).get(ref, "")
+        commit = None if has_long_list(agent_git) else dict(_packed(agent_git)).get(ref, "")
     if commit is None or (commit and not _ID.fullmatch(commit)):
         return None
     return AgentHead(commit=commit or None, branch=ref.removeprefix("refs/heads/"))
+
+
+def has_long_list(agent_git: Path) -> bool:
+    """Whether its list of refs is too long to be read, so that commits may be unseen."""
+    try:
+        return os.lstat(f"{agent_git}/{PACKED}").st_size > LARGEST_LIST
+    except OSError:
+        return False
 
 
 def main_repository_of(folder: Path) -> Path | None:
@@ -145,15 +157,19 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _packed(folder: Path, name: str = "packed-refs") -> tuple[tuple[str, str], ...]:
-    return _parsed(read_text(f"{folder}/{name}", most=_LARGEST_LIST) or "")
+def _packed(folder: Path, name: str = PACKED) -> tuple[tuple[str, str], ...]:
+    text = read_text(f"{folder}/{name}", most=LARGEST_LIST) or ""
+    return _few(text) if len(text) < _MANY else _many(text)
 
 
-@lru_cache(maxsize=16)
 def _parsed(text: str) -> tuple[tuple[str, str], ...]:
-    """Read once: all tasks show the same thousands of refs, and each step looks at them."""
     lines = (line.partition(" ") for line in text.splitlines())
     return tuple((ref, at) for at, _, ref in lines if _ID.fullmatch(at) and ref.startswith("refs/"))
+
+
+# Read once: all tasks show the same thousands of refs, and each step looks at them. Long lists need
+# much memory, and an agent can write a new one for each step.
+_few, _many = lru_cache(maxsize=16)(_parsed), lru_cache(maxsize=3)(_parsed)
 
 
 def _loose(agent_git: Path) -> Iterator[tuple[str, str]]:

@@ -14,6 +14,8 @@ from crew.git.git_command import EXCLUDES, handed_on_settings
 from crew.git.repository import Repository
 from crew.git.task_repository.agent_index import LARGEST_INDEX, has_sound_index
 from crew.git.task_repository.agent_refs import (
+    LARGEST_LIST,
+    PACKED,
     SHOWN,
     agent_git_of,
     branch_tip,
@@ -30,9 +32,9 @@ from crew.system.crash_points import effect
 from crew.system.foreign_folders import write_below
 
 _UNFINISHED = "repository.crew-new"
-_OTHERS = "packed-refs"
 FOLDERS = ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info")
-_LARGEST_LIST = 20_000_000
+_LARGEST_LOG = 20_000_000
+_LARGEST_OF_PERSON = 1_000_000_000
 
 
 @effect("git.lay_repository")
@@ -74,12 +76,12 @@ def _kept(crew_git: Path) -> dict[str, bytes]:
     if not is_folder(agent_git):
         return {}
     logs = ("logs/HEAD", "logs/refs/stash", "ORIG_HEAD")
-    found = {name: read_bytes(agent_git / name, most=_LARGEST_LIST) for name in logs}
+    found = {name: read_bytes(agent_git / name, most=_LARGEST_LOG) for name in logs}
     found["index"] = read_bytes(agent_git / "index", most=LARGEST_INDEX)
     if not has_sound_index(agent_git):
         found["index"] = None
     tips = "".join(f"{at} {ref}\n" for ref, at in other_tips(crew_git).items())
-    found[_OTHERS] = tips.encode("utf-8", "surrogateescape")
+    found[PACKED] = tips.encode("utf-8", "surrogateescape")
     return {name: content for name, content in found.items() if content is not None}
 
 
@@ -129,7 +131,7 @@ def files_of(
     found["objects/info/alternates"] = alternates(repo)
     shown = _shown_refs(repo)
     (crew_git / SHOWN).write_bytes(shown)
-    found[_OTHERS] = _merged_refs(shown, kept.get(_OTHERS, b""))
+    found[PACKED] = _merged_refs(shown, kept.get(PACKED, b""))
     found["info/exclude"] = _excludes(repo, crew_git)
     sparse = repo.common_dir / "info" / "sparse-checkout"
     if sparse.is_file():
@@ -163,9 +165,12 @@ def _quoted(text: str) -> str:
 
 
 def _shown_refs(repo: Repository) -> bytes:
-    """The person's branches and tags, so that `git diff main` works; no other task's branch."""
+    """The person's branches and tags, so that `git diff main` works; no other task's branch.
+
+    Of very many, the branches alone: crew must be able to read the list again.
+    """
     found: dict[str, str] = {}
-    packed = read_text(repo.common_dir / "packed-refs", most=_LARGEST_LIST) or ""
+    packed = read_text(repo.common_dir / PACKED, most=_LARGEST_OF_PERSON) or ""
     for line in packed.splitlines():
         at, _, ref = line.partition(" ")
         if _is_shown(ref):
@@ -174,9 +179,10 @@ def _shown_refs(repo: Repository) -> bytes:
         at = (read_text(f"{repo.common_dir}/{ref}", most=200) or "") if _is_shown(ref) else ""
         if len(at) >= 40 and " " not in at:
             found[ref] = at
-    return "".join(f"{at} {ref}\n" for ref, at in sorted(found.items())).encode(
-        "utf-8", "surrogateescape"
-    )
+    lines = [f"{at} {ref}\n" for ref, at in sorted(found.items())]
+    if sum(map(len, lines)) > LARGEST_LIST // 2:  # the agent's own need room too
+        lines = [line for line in lines if " refs/heads/" in line]
+    return "".join(lines).encode("utf-8", "surrogateescape")
 
 
 def _merged_refs(*lists: bytes) -> bytes:

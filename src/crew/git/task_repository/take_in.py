@@ -15,8 +15,11 @@ from crew.git.merges.merges import contains
 from crew.git.refs import Moved, advance, is_swapped
 from crew.git.repository import Repository, commit_of, landed_commits, ref_tip
 from crew.git.task_repository.agent_refs import (
+    LARGEST_LIST,
+    PACKED,
     AgentHead,
     agent_git_of,
+    has_long_list,
     is_folder,
     read_head,
     read_text,
@@ -56,13 +59,14 @@ def follow_agent(repo: Repository, crew_git: Path) -> AgentHead | None:
 
     None if the agent's repository is missing or damaged: the branch stays where it was.
     """
-    head = read_head(agent_git_of(crew_git))
-    branch = mirror_of(crew_git)
-    if head is None or head.commit is None or branch is None:
-        return head
-    if ref_tip(repo, branch) != head.commit:
+    agent_git = agent_git_of(crew_git)
+    head, branch = read_head(agent_git), mirror_of(crew_git)
+    commit = head.commit if head is not None else None
+    if commit and branch and ref_tip(repo, branch) != commit:
         with held(crew_git / "crew.lock"):
-            _follow(repo, branch, head.commit, crew_git=crew_git)
+            _follow(repo, branch, commit, crew_git=crew_git)
+    if has_long_list(agent_git):
+        raise _too_many_refs()
     return head
 
 
@@ -297,6 +301,15 @@ def _moved_by_another(branch: str, *, at: str, head: str) -> CrewError:
         hint=f"keep the branch under another name and set it back: "
         f"git branch my-{name} {at[:10]} && git branch -f {name} {head[:10]}",
         code="branch_moved",
+    )
+
+
+def _too_many_refs() -> CrewError:
+    return NotTakenIn(
+        f"the task's own repository has more refs than crew reads: {PACKED} is larger than "
+        f"{LARGEST_LIST // 10**6} MB",
+        hint="delete branches and tags that the task does not need, then: git pack-refs --all",
+        code="too_many_refs",
     )
 
 

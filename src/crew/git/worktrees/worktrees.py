@@ -19,7 +19,13 @@ from crew.git.repository import (
     refs_like,
 )
 from crew.git.task_repository.agent_index import has_sound_index
-from crew.git.task_repository.agent_refs import agent_git_of, is_folder, read_head, remove
+from crew.git.task_repository.agent_refs import (
+    agent_git_of,
+    has_long_list,
+    is_folder,
+    read_head,
+    remove,
+)
 from crew.git.task_repository.branch_holders import checked_out, worktree_with
 from crew.git.task_repository.crew_index import settle_index
 from crew.git.task_repository.lay_repository import (
@@ -291,7 +297,9 @@ def _repair_git_dir(repo: Repository, path: Path, *, branch: str | None) -> Path
 def _repair_pointer(repo: Repository, git_dir: Path, path: Path, *, branch: str | None) -> None:
     """Repair a task's own repository, and make the `.git` of its worktree name it."""
     is_own = worktree_admin.is_own(git_dir)
-    if is_own and branch and read_head(agent_git_of(git_dir)) is None:
+    agent_git = agent_git_of(git_dir)
+    is_damaged = is_own and branch and read_head(agent_git) is None
+    if is_damaged and not has_long_list(agent_git):  # a new one would not have all its refs
         _lay_repository(repo, git_dir)
     if not worktree_admin.is_pointed_at(git_dir, path):
         if is_own:
