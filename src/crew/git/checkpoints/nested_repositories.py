@@ -15,6 +15,7 @@ from crew.git.repository import Repository
 from crew.git.worktrees.nested_view import (
     Surroundings,
     config_in,
+    headless_git_dir,
     own_git_dir,
     surroundings,
     view_of,
@@ -122,8 +123,17 @@ def found_in(around: Surroundings, state: WorktreeState | GitAnswer) -> list[Nes
         one = nested_at(around, path)
         if _holds_anything(one.folder) and (path in changed or _has_own_commits(one)):
             found.append(one)
-    overlaid = (replace(nested_at(around, path), is_overlaid=True) for path in state.overlaid)
+    mixed = dict.fromkeys((*state.overlaid, *_headless(around, state)))
+    overlaid = (replace(nested_at(around, path), is_overlaid=True) for path in mixed)
     return [*found, *(one for one in overlaid if one.git_dir)]
+
+
+def _headless(around: Surroundings, state: WorktreeState) -> Iterator[str]:
+    """The repositories without a HEAD: git takes their files for those of the worktree."""
+    for path in state.repositories:
+        is_ignored = f"{path}/".startswith(state.ignored) or is_cache(path)
+        if not is_ignored and headless_git_dir(around.root / path):
+            yield path
 
 
 def with_inner(nested: Nested) -> Iterator[tuple[Nested, list[str]]]:
@@ -146,13 +156,14 @@ def ignored_in(nested: Nested) -> list[str]:
 
 def _ignored_repositories(around: Surroundings, state: WorktreeState) -> Iterator[Nested]:
     for path in repositories_in(around.root, state.ignored):
-        if (nested := nested_at(around, path)).git_dir is not None:
+        if own_git_dir(around.root / path) and (nested := nested_at(around, path)).git_dir:
             yield nested
 
 
 def nested_at(around: Surroundings, path: str) -> Nested:
     """The repository there. A git dir outside of the worktree is not read."""
-    git_dir = own_git_dir(around.root / path)
+    folder = around.root / path
+    git_dir = own_git_dir(folder) or headless_git_dir(folder)
     is_inside = git_dir is not None and around.holds(git_dir)
     return Nested(around=around, path=path, git_dir=git_dir if is_inside else None)
 

@@ -28,7 +28,7 @@ from crew.git.task_repository.branch_holders import checked_out, worktree_with
 from crew.git.task_repository.lay_repository import alternates
 from crew.git.task_repository.long_paths import unfit_for_checkout
 from crew.git.task_repository.plain_objects import take_in_plain
-from crew.git.task_repository.special_files import special_files
+from crew.git.task_repository.special_files import Walked, special_files, walk
 from crew.git.task_repository.store_objects import LONG_S, reading, store_pack
 from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
@@ -195,14 +195,16 @@ def mirrored(crew_git: Path) -> list[str]:
     return (read_text(f"{crew_git}/{_MIRRORED}", most=_LARGEST) or "").split()[-2:]
 
 
-def refuse_special(path: Path, git_dir: Path) -> None:
+def refuse_special(path: Path, git_dir: Path) -> Walked:
     """Raise if git would wait for a pipe, a socket or a device in this folder."""
-    if found := special_files(path, git_dir):
+    walked = walk(path)
+    if found := special_files(walked, path, git_dir):
         raise NotTakenIn(
             f"git would wait for a pipe, a socket or a device: {', '.join(found[:5])}",
             hint=f"delete it: rm {shlex.quote(str(path / found[0]))}",
             code="special_file",
         )
+    return walked
 
 
 _HINT = "its files are kept: `crew checkpoints ID` lists them; the agent can make the commits again"

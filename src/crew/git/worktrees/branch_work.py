@@ -9,7 +9,7 @@ from crew.git.commit_files import checked_out_in, read_line
 from crew.git.git_command import ask, git
 from crew.git.repository import Repository, ref_tip
 from crew.git.task_repository.agent_refs import agent_git_of, branch_tip
-from crew.git.task_repository.special_files import special_files
+from crew.git.task_repository.special_files import special_files, walk
 from crew.git.task_repository.take_in import UNTRUSTED, NotTakenIn, seeing
 from crew.git.worktrees.clean_check import untouched_head
 from crew.git.worktrees.worktree_admin import is_own
@@ -36,7 +36,7 @@ def read_work(repo: Repository, worktree: Path, *, base: str) -> BranchWork:
     with suppress(NotTakenIn):  # crew reports that when it checks the work
         follow(repo, worktree)
     is_unread = untouched_head(worktree, git_dir) is not None or bool(
-        special_files(worktree, git_dir)
+        special_files(walk(worktree), worktree, git_dir)
     )
     return BranchWork(
         commits=_commits(repo, git_dir, base) if base else "",

@@ -29,6 +29,7 @@ from crew.git.worktrees.worktree_admin import environment_for, is_own
 _LARGEST = 1_000_000
 _STATUS = ("status", "--porcelain=v2", "--branch", "--ignore-submodules=all", "-z")
 _HEAD = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?|ref: refs/[^\x00-\x20~^:?*\[\\\x7f]+")
+_NO_HEAD = "ref: refs/heads/main"
 _SUBMODULE = re.compile(r"^\s*\[submodule \"(.*)\"\]", re.MULTILINE)
 _SHA256 = re.compile(rb"objectformat\s*=\s*\"?sha256", re.IGNORECASE)
 _FORMATS = {
@@ -88,6 +89,13 @@ def own_git_dir(folder: Path) -> Path | None:
     return git_dir if git_dir is not None and os.path.lexists(git_dir / "HEAD") else None
 
 
+def headless_git_dir(folder: Path) -> Path | None:
+    """The `.git` folder of a repository that lost its HEAD: git sees none, but it has commits."""
+    git_dir = folder / ".git"
+    is_headless = is_folder(git_dir / "objects") and not os.path.lexists(git_dir / "HEAD")
+    return git_dir if is_headless and is_folder(git_dir) else None
+
+
 def changed_links(around: Surroundings, links: Mapping[str, str]) -> list[str]:
     """The submodules with other commits or files than their links name.
 
@@ -142,7 +150,7 @@ def view_of(
     git_dir: Path, folder: Path, around: Surroundings
 ) -> Iterator[Mapping[str, str] | None]:
     """The variables with which git reads the repository; None if crew does not read it."""
-    common, head = common_dir_of(git_dir), read_text(git_dir / "HEAD", most=_LARGEST) or ""
+    common, head = common_dir_of(git_dir), read_text(git_dir / "HEAD", most=_LARGEST) or _NO_HEAD
     if not (around.holds(common) and around.is_known(common / "objects") and _HEAD.fullmatch(head)):
         yield None
         return

@@ -52,7 +52,7 @@ class WorktreeState:
     assumed unchanged or skipped, which are checked all the same. `links`: the commits of
     submodules by path. `overlaid`: the folders that contain tracked files and a `.git`. `staged`:
     ignored files that an agent staged in a repository of its own; `left_out`: the files that it
-    leaves out of a sparse checkout.
+    leaves out of a sparse checkout. `repositories`: the folders that contain a `.git`.
     """
 
     head: str | None
@@ -65,11 +65,13 @@ class WorktreeState:
     overlaid: tuple[str, ...] = ()
     staged: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    repositories: tuple[str, ...] = ()
 
     @property
     def is_untouched(self) -> bool:
         """Whether there are only files of HEAD, and no repository among them."""
-        return not (self.changed or self.ignored or self.links or self.overlaid)
+        is_plain = not (self.links or self.overlaid or self.repositories)
+        return is_plain and not (self.changed or self.ignored)
 
 
 def read_status(
@@ -79,7 +81,7 @@ def read_status(
     if at := untouched_head(worktree, git_dir):
         unfinished = unfinished_in(git_dir)
         return WorktreeState(head=at.commit, branch=at.branch, changed=(), unfinished=unfinished)
-    refuse_special(worktree, git_dir)
+    walked = refuse_special(worktree, git_dir)
     began_ns = time.time_ns()
     if is_own(git_dir):
         settle_index(worktree, git_dir)
@@ -107,6 +109,7 @@ def read_status(
         overlaid=tuple(
             sorted(path for path in marks.folders if os.path.lexists(worktree / path / ".git"))
         ),
+        repositories=walked.repositories,
     )
     if not is_own(git_dir):
         return state
