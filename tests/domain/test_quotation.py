@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from crew.domain.kernel.quotation import CUT, attributed, headline, quoted, quoted_start
 from crew.domain.rows.message import Message
 from crew.domain.runs.complaints import Evidence, complaint
-from crew.domain.runs.verdicts import Verdict, complaints
+from crew.domain.runs.verdicts import Review, complaints, review_ended, verdict
 from domain.quest_life import Life
+from domain.scenes import RULES, after, holding
 
 SEPARATORS = [
     "\n",
@@ -128,12 +129,19 @@ def after_another_role():
     return life.run(life.task("a")).notes
 
 
+def after_a_review():
+    world = holding("done")
+    review = Review(reviewer="r", verdict=verdict(f"{HOSTILE}\nFAIL", commit="c", reviewer="r"))
+    facts = review_ended(world, world.runs["1.1"], review, rules=RULES, at=1.0)
+    return complaints(after(world, facts).runs["1.1"], "c")
+
+
 PLACES = {
     "message": lambda: Message(id="m1", task="1", sender="B", text=HOSTILE, at=1.0).shown,
     "gate output": lambda: complaint(Evidence(head="h", gate_passed=False, gate_output=HOSTILE))[1],
     "uncommitted": lambda: complaint(Evidence(head="h", uncommitted=(HOSTILE,)))[1],
     "lost side": lambda: complaint(Evidence(head="h", lost_sides=(HOSTILE,)))[1],
-    "review": lambda: complaints([Verdict(commit="c", reviewer="r", passed=False, notes=HOSTILE)]),
+    "review": after_a_review,
     "red gate of a quest": after_a_red_gate,
     "role": after_a_role,
     "answer": after_an_answer,

@@ -1,19 +1,26 @@
 """What a reviewer said, for which commit it counts, and who is still to be asked."""
 
+from dataclasses import replace
+
 import pytest
 
+from crew.domain.agents.slot_lead import SlotLead
 from crew.domain.rules import Rules
+from crew.domain.runs.complaints import Evidence
+from crew.domain.runs.run_outcomes import checked
 from crew.domain.runs.verdicts import (
     Review,
     Verdict,
     complaints,
+    in_this_review,
     passes,
     review_counted,
+    review_ended,
     said,
     still_to_ask,
     verdict,
 )
-from domain.scenes import after, at_terminal
+from domain.scenes import after, at_terminal, holding
 
 
 @pytest.mark.parametrize(
@@ -86,13 +93,48 @@ def test_a_verdict_counts_for_exactly_one_commit():
     assert (passes(run, "old"), passes(run, "new")) == (("bob", "bob"), ())
 
 
+def reviewed(world, *verdicts):
+    for found in verdicts:
+        review = Review(reviewer=found.reviewer, verdict=found)
+        run = world.runs["1.1"]
+        world = after(world, review_ended(world, run, review, rules=Rules(), at=60.0))
+    return world
+
+
+YES = Verdict(commit="c", reviewer="ann", passed=True, notes="nice")
+NO = Verdict(commit="c", reviewer="bob", passed=False, notes="no tests")
+ALSO = Verdict(commit="c", reviewer="cleo", passed=False, notes="a typo")
+OLD = Verdict(commit="old", reviewer="dan", passed=False, notes="older")
+
+
 def test_every_note_of_those_who_said_no_is_told_and_none_of_the_others():
-    yes = Verdict(commit="c", reviewer="ann", passed=True, notes="nice")
-    no = Verdict(commit="c", reviewer="bob", passed=False, notes="no tests")
-    also = Verdict(commit="c", reviewer="cleo", passed=False, notes="a typo")
-    assert complaints([yes]) is None
-    assert complaints([]) is None
-    assert complaints([yes, no, also]) == "bob:\n> no tests\n\ncleo:\n> a typo"
+    world = holding("done")
+    assert complaints(world.runs["1.1"], "c") is None
+    assert complaints(reviewed(world, YES, OLD).runs["1.1"], "c") is None
+    run = reviewed(world, OLD, YES, NO, ALSO).runs["1.1"]
+    assert complaints(run, "c") == "bob:\n> no tests\n\ncleo:\n> a typo"
+
+
+def test_a_fail_stands_until_it_is_told_and_a_review_by_hand_is_told_at_once():
+    world = reviewed(holding("done"), NO, replace(NO, passed=True))
+    assert complaints(world.runs["1.1"], "c") == "bob:\n> no tests"
+    for red in (Evidence(head="c", gate_passed=False), Evidence(head="c", uncommitted=("a",))):
+        facts = checked(world, world.runs["1.1"], SlotLead(), red, rules=Rules(), at=1.0)
+        assert complaints(after(world, facts).runs["1.1"], "c") == "bob:\n> no tests"
+    told = Evidence(head="c", gate_passed=True, review_notes="no tests")
+    for judged in (told, Evidence(head="c", gate_passed=True)):
+        facts = checked(world, world.runs["1.1"], SlotLead(), judged, rules=Rules(), at=1.0)
+        assert after(world, facts).runs["1.1"].unjudged == ()
+    by_hand = Review(reviewer="bob", verdict=NO)
+    world = holding("done")
+    facts = review_counted(world, world.runs["1.1"], by_hand, at=1.0)
+    assert complaints(after(world, facts).runs["1.1"], "c") is None
+
+
+def test_a_stage_counts_the_verdicts_of_its_own_review_only():
+    world = reviewed(holding("done", run_verdicts=(("c", "dan", True),)), YES)
+    run = world.runs["1.1"]
+    assert (passes(run, "c"), passes(in_this_review(run), "c")) == (("dan", "ann"), ("ann",))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@ from crew.domain.quests.position import is_unfinished
 from crew.domain.quests.stage_outcomes import review_judged, role_finished
 from crew.domain.rows.workflow import Does, Role, Stage, Workflow
 from crew.domain.runs.complaints import Evidence
+from crew.domain.runs.verdicts import Review, Verdict, review_ended
 from domain.quest_life import ROOT, Life, built_in
+from domain.scenes import RULES
 
 
 def built(**changes):
@@ -181,6 +183,18 @@ def test_a_failed_review_leads_where_the_workflow_says_with_its_notes():
     judge(life, "no tests at all")
     assert life.run(ROOT).role == "maker"
     assert life.run(ROOT).notes == "no tests at all"
+
+
+@pytest.mark.parametrize("notes", [None, "no tests"])
+def test_a_judged_review_leaves_no_verdict_for_the_next_stage(notes):
+    life = walked()
+    life.gate(ROOT)
+    run, passed = life.run(ROOT), Verdict(commit="head-1", reviewer="judge", passed=notes is None)
+    review = Review(reviewer="judge", verdict=passed)
+    life.record(review_ended(life.world, run, review, rules=RULES, at=life.now))
+    assert len(life.run(ROOT).unjudged) == 1
+    judge(life, notes)
+    assert life.run(ROOT).unjudged == ()
 
 
 def test_a_review_that_fails_too_often_is_asked_about():

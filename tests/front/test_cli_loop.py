@@ -171,6 +171,86 @@ def test_a_reviewer_that_breaks_off_is_asked_again_and_the_other_ones_pass_stand
     assert asked == {"ann": "x\n", "bob": "x\nx\n"}
 
 
+LIMITED = """\
+echo x >> "$SCENE/reviews-bob"
+n=$(wc -l < "$SCENE/reviews-bob")
+if [ $n = 1 ]; then while [ ! -e "$SCENE/said-ann" ]; do sleep 0.05; done; sleep 0.5; fi
+say() { printf '{"type":"result","subtype":"success","result":"%s",%s}\\n' "$1" "$2"; }
+[ $n = 1 ] && { say "rate limited" '"is_error":true,"api_error_status":429'; exit 1; }
+say PASS '"is_error":false,"terminal_reason":"completed"'
+"""
+"""As Claude Code would: at its limit as soon as ann has given her verdict, and PASS later."""
+
+ANN_FAILS_ONCE = """\
+echo x >> "$SCENE/reviews-$CREW_AGENT"
+[ -e "$SCENE/said-$CREW_AGENT" ] && { echo PASS; exit; }
+if [ "$CREW_AGENT" = ann ]; then
+  echo "It deletes the backups."; echo FAIL; touch "$SCENE/said-ann"; exit
+fi
+while [ ! -e "$SCENE/said-ann" ]; do sleep 0.05; done
+sleep 0.5; touch "$SCENE/said-bob"; BOB_ENDS
+"""
+
+
+def asked(stage):
+    """How often each reviewer was asked."""
+    files = {name: stage.folder / f"reviews-{name}" for name in ("ann", "bob")}
+    return {name: len(file.read_text().splitlines()) for name, file in files.items()}
+
+
+def limit_bob(stage):
+    """Make bob a Claude Code that is at its limit once, and is tried again soon."""
+    program = stage.folder / "claude"
+    program.write_text(f"#!/bin/sh\ncat > /dev/null &\nSCENE='{stage.folder}'\n{LIMITED}")
+    program.chmod(0o700)
+    config = stage.root / ".crew" / "config.toml"
+    limited = f'[agents.bob]\nadapter = "claude"\ncommand = "{program}"'
+    text = config.read_text().replace('[agents.bob]\ninherit = "ann"', limited)
+    config.write_text(text.replace("[run]\n", "[run]\nmax_backoff_s = 1\n"))
+
+
+@pytest.mark.parametrize("bob_ends", ["exit 1", "kill -9 $$", "at its limit"])
+def test_a_fail_goes_back_whatever_becomes_of_the_other_review(stage, bob_ends):
+    play(stage, reviewer=ANN_FAILS_ONCE.replace("BOB_ENDS", bob_ends))
+    if bob_ends == "at its limit":
+        limit_bob(stage)
+    run = stage.ok("loop", "Fix it", "--review", "claudex", "--json").json
+    assert "It deletes the backups." in told(stage, "1.1-2-1")
+    assert (run["state"], run["round"], asked(stage)) == ("complete", 2, {"ann": 2, "bob": 2})
+    first, *last = (verdict["commit"] for verdict in run["verdicts"])
+    assert first not in last
+
+
+def test_a_fail_stands_after_a_crash_during_the_other_review(stage):
+    play(stage, reviewer=ANN_FAILS_ONCE.replace("BOB_ENDS", "sleep 600"))
+    loop = stage.start("loop", "Fix it", "--review", "claudex")
+    until((stage.folder / "said-bob").exists)
+    loop.kill()
+    loop.communicate(timeout=PATIENCE_S)
+    assert [passed for *_, passed in last_run(stage).verdicts] == [False]
+    stage.ok("resume", "1.1")
+    assert "It deletes the backups." in told(stage, "1.1-2-1")
+    assert asked(stage) == {"ann": 2, "bob": 2}
+
+
+@pytest.mark.parametrize("first", ["PASS", "FAIL"])
+def test_a_quest_asks_no_reviewer_twice_because_another_one_broke_off(stage, first):
+    """The worker of the workflow `claudex` reviews beside bob; ann is asked once for a commit."""
+    reviewer = BREAKS_OFF.replace("\necho PASS", '\n[ -e "$SCENE/said" ] && echo PASS || VERDICT')
+    until_it_broke = reviewer.replace("exit 1", "sleep 0.6; exit 1")
+    verdict = f'{{ touch "$SCENE/said"; echo "It is slow."; echo {first}; }}'
+    signal_it = "crew signal complete --summary finished >&2\n"
+    play(stage, worker=WORK + signal_it, reviewer=until_it_broke.replace("VERDICT", verdict))
+    stage.ok("quest", "new", "Fix it", "--workflow", "claudex")
+    stage.ok("run", "--drain", "--agents", "1")
+    rounds = 1 if first == "PASS" else 2
+    run = last_run(stage)
+    assert (run.state, asked(stage)["ann"], run.unjudged) == ("complete", rounds, ())
+    assert asked(stage)["bob"] == 2
+    if first == "FAIL":
+        assert "It is slow." in told(stage, f"{run.id}-2-1")
+
+
 def test_a_proof_that_fails_goes_back_until_it_succeeds(stage):
     proof = 'echo "proving"; test "$(cat file-1)" = 2'
     said = stage.ok("loop", "Fix it", "--proof", proof)

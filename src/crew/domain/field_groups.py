@@ -48,6 +48,7 @@ class MergeAside(TypedDict, total=False):
 
 class SentBackFields(MergeAside, total=False):
     max_rounds: int
+    unjudged: tuple[tuple[str, str, bool, str], ...]
 
 
 class ScreenFields(TypedDict, total=False):

@@ -93,6 +93,7 @@ class RunFields(RunWishes, MergeAside, StepSession, total=False):
     signal_role: str
     signal_resume: bool
     verdicts: tuple[tuple[str, str, bool], ...]
+    unjudged: tuple[tuple[str, str, bool, str], ...]
 
 
 class TerminalFields(ScreenFields, total=False):

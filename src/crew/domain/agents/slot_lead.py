@@ -69,6 +69,7 @@ class SlotLead:
             proof=last.proof,
             reviewers=last.reviewers,
             verdicts=last.verdicts,
+            unjudged=last.unjudged,
             session=last.session,
             session_number=last.session_number,
             session_used=last.session_used,

@@ -116,9 +116,16 @@ def gate_judged(
 
 
 def review_judged(world: World, run: Run, *, notes: str | None, head: str, at: float) -> list[Fact]:
+    draft = FactDraft(world)
+    if run.unjudged:
+        draft.add(noted(run, "reviews_judged", at=at, unjudged=()))
+    world, run = draft.world, draft.world.runs[run.id]
     if notes is None:
-        return _judged(world, run, "pass", "", is_good=True, head=head, at=at)
-    return _judged(world, run, "fail", notes, is_good=False, notes=notes, ask=Ask.REVIEW, at=at)
+        draft.add(*_judged(world, run, "pass", "", is_good=True, head=head, at=at))
+    else:
+        failed: Handover = {"notes": notes, "ask": Ask.REVIEW}
+        draft.add(*_judged(world, run, "fail", notes, is_good=False, at=at, **failed))
+    return draft.facts
 
 
 def council_judged(world: World, run: Run, *, agreed: bool, words: str, at: float) -> list[Fact]:

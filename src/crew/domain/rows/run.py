@@ -106,7 +106,8 @@ class Run:
     `merge_commit` is the commit to merge after a conflict in `merge_paths`, `merge_notes` describe
     both sides to the agent, `merge_tries` counts how often it was asked to merge. `notes` are ready
     for a prompt: text of others is quoted in them. `verdicts` are those of reviewers: the commit,
-    the reviewer, and whether it passed.
+    the reviewer, and whether it passed. `unjudged` are those of the review under way, with the
+    notes of each FAIL: they stand while crew waits for another reviewer, or after a crash.
 
     `signal` is what the step under way has reported, `signal_notes` the text that came with it;
     `question` is the one that a person must answer before the run continues. `role` acts in a
@@ -167,6 +168,7 @@ class Run:
     proof: str = ""
     reviewers: tuple[str, ...] | None = None
     verdicts: tuple[tuple[str, str, bool], ...] = ()
+    unjudged: tuple[tuple[str, str, bool, str], ...] = ()
 
     def with_move(self, to: str) -> dict[str, tuple[str, ...]]:
         """The fields that change together with the state: the history of states."""

@@ -35,6 +35,8 @@ def sent_back(
     stubborn = ask in STUBBORN and complaints >= rules.same_complaint_limit
     tries = merge_tries(run, ask, changes.get("merge_commit", run.merge_commit))
     told: SentBackFields = {"merge_tries": tries, **changes}
+    if ask == Ask.REVIEW:
+        told["unjudged"] = ()
     if not lead.is_watched and tries > rules.same_complaint_limit:
         return lead.out_of_tries(world, run, _unresolved(run), at=at, ask=ask, notes=notes, **told)
     max_rounds = changes.get("max_rounds", run.max_rounds)

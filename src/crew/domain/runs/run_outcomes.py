@@ -128,6 +128,8 @@ def completed(world: World, run: Run, lead: Lead, head: str, *, at: float) -> li
     queued_at = at if lead.joins_queue(run) else None
     over: RunFields = {"agent": None, "ended_at": at, "complaints": 0, "signal": ""}
     over["stopping"] = False  # finished before it could be stopped
+    if run.unjudged:
+        over["unjudged"] = ()
     facts = [
         moved(run, "approved", to=RunState.COMPLETE, at=at, **over),
         moved(task, "completed", to=TaskState.DONE, at=at, head=head, queued_at=queued_at),

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import field, replace
 from itertools import cycle, islice
+from typing import TYPE_CHECKING
 
 from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.fact import Fact
@@ -15,6 +16,9 @@ from crew.domain.rows.step import NOTHING, UNREPORTED, StepError, Usage
 from crew.domain.rules import Rules
 from crew.domain.runs.run_holder import agent_of, freed
 from crew.domain.world import World, noted
+
+if TYPE_CHECKING:
+    from crew.domain.row_changes import RunFields
 
 PASS = "PASS"  # noqa: S105 - a verdict, not a password
 FAIL = "FAIL"
@@ -82,13 +86,18 @@ def passes(run: Run, commit: str) -> tuple[str, ...]:
     return standing
 
 
-def complaints(verdicts: Iterable[Verdict]) -> str | None:
-    """The notes of all reviewers that failed the commit; None if all passed."""
-    said_no = [found for found in verdicts if not found.passed]
-    if not said_no:
-        return None
-    notes = (attributed(found.reviewer, found.notes, most=LONGEST_NOTES) for found in said_no)
-    return "\n\n".join(notes)
+def in_this_review(run: Run) -> Run:
+    """The run with the verdicts of the review under way only, without those of earlier ones."""
+    return replace(run, verdicts=tuple(one[:3] for one in run.unjudged))
+
+
+def complaints(run: Run, commit: str) -> str | None:
+    """The notes of all reviewers that failed the commit in this review; None if none did.
+
+    A FAIL stands until the worker is told of it, whatever becomes of the other reviews.
+    """
+    judged = (one for one in run.unjudged if one[0] == commit)
+    return "\n\n".join(notes for _, _, passed, notes in judged if not passed) or None
 
 
 @frozen
@@ -102,8 +111,11 @@ class Review:
 
 
 def review_ended(world: World, run: Run, review: Review, *, rules: Rules, at: float) -> list[Fact]:
-    """Record a verdict and the cost of its review; a limit or an outage pauses the reviewer."""
-    facts = review_counted(world, run, review, at=at)
+    """Record a verdict and the cost of its review; a limit or an outage pauses the reviewer.
+
+    The run waits for this review, so the verdict stays unjudged until all of them are judged.
+    """
+    facts = review_counted(world, run, review, at=at, is_awaited=True)
     if review.error is None:
         return [*facts, *served(world, review.reviewer, rules, at=at)]
     if review.error.kind in PAUSING:
@@ -111,18 +123,28 @@ def review_ended(world: World, run: Run, review: Review, *, rules: Rules, at: fl
     return facts
 
 
-def review_counted(world: World, run: Run, review: Review, *, at: float) -> list[Fact]:
+def review_counted(
+    world: World, run: Run, review: Review, *, at: float, is_awaited: bool = False
+) -> list[Fact]:
     """Record the verdict, and add the usage to the sums of the run and of its agent."""
     facts = []
     if found := review.verdict:
-        known = (found.commit, found.reviewer, found.passed)
-        facts.append(noted(run, "reviewed", at=at, verdicts=(*run.verdicts, known)))
+        facts.append(noted(run, "reviewed", at=at, **_heard(run, found, is_awaited=is_awaited)))
     if review.usage == NOTHING:
         return facts
     facts.append(noted(run, "review_counted", at=at, **review.usage.added_to(run)))
     if agent := agent_of(world, run):
         facts.append(noted(agent, "review_counted", at=at, **review.usage.added_to(agent)))
     return facts
+
+
+def _heard(run: Run, found: Verdict, *, is_awaited: bool) -> "RunFields":
+    known = (found.commit, found.reviewer, found.passed)
+    heard: RunFields = {"verdicts": (*run.verdicts, known)}
+    if is_awaited:
+        notes = attributed(found.reviewer, found.notes, most=LONGEST_NOTES)
+        heard["unjudged"] = (*run.unjudged, (*known, "" if found.passed else notes))
+    return heard
 
 
 def review_lost(world: World, run: Run, reviewer: str, *, at: float) -> list[Fact]:

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 
 from crew.domain.kernel.errors import CrewError
+from crew.domain.kernel.frozen import frozen
 from crew.domain.merging.merge_reports import Tips
 from crew.domain.merging.queue_search import believed_tips
 from crew.domain.provider_limits import PAUSING, opens_at
@@ -16,8 +17,8 @@ from crew.domain.runs.complaints import Evidence
 from crew.domain.runs.gate import NO_GATE, GateResult
 from crew.domain.runs.message_outcomes import given, messages_for, messages_read
 from crew.domain.runs.verdicts import (
-    Verdict,
     complaints,
+    in_this_review,
     no_verdict,
     review_ended,
     review_lost,
@@ -111,26 +112,42 @@ async def _conflicts(ctx: Context, base: str, head: str) -> tuple[str, ...]:
 
 
 async def _review(ctx: Context, run: Run, task: Task, head: str) -> str | None:
-    """Ask the reviewers that have not passed this commit; with a new message, ask all of them."""
+    """The notes of the task's reviewers; a PASS of this commit counts whenever it was given."""
     reviewers = ctx.rules.reviewers if run.reviewers is None else run.reviewers
     needed = ctx.rules.reviews_needed(skip=task.skip_review, reviewers=reviewers)
-    unread = messages_for(ctx.world(), task.id)
-    known = replace(run, verdicts=()) if unread else run
-    missing = still_to_ask(known, reviewers, commit=head, needed=needed)
-    return await asked_for(ctx, run, task, head, reviewers=missing)
+    return await notes_of(ctx, run, task, head, Panel(reviewers=reviewers, needed=needed))
 
 
-async def asked_for(
-    ctx: Context, run: Run, task: Task, head: str, *, reviewers: tuple[str, ...]
-) -> str | None:
-    """Ask these reviewers in parallel; returns the notes of those that did not pass the commit.
+@frozen
+class Panel:
+    """The reviewers of a commit, and how many PASSes it needs.
 
-    They are asked again if a message arrived that no reviewer was given.
+    `asks_anew` means that a PASS of an earlier review of the same commit does not count.
     """
-    while reviewers:
-        found = await _verdicts(ctx, _review_call(ctx, run, task, head), reviewers)
+
+    reviewers: tuple[str, ...]
+    needed: int
+    asks_anew: bool = False
+
+
+async def notes_of(ctx: Context, run: Run, task: Task, head: str, panel: Panel) -> str | None:
+    """Ask the reviewers that have not passed this commit; with a new message, ask all of them.
+
+    Returns the notes of those that failed it. A FAIL that the worker has not been told answers for
+    all reviewers, so none of them is asked again. They are asked again if a message arrived that no
+    reviewer was given.
+    """
+    if not panel.needed:
+        return None
+    if notes := complaints(run, head):
+        return notes
+    known = in_this_review(run) if panel.asks_anew else run
+    known = replace(known, verdicts=()) if messages_for(ctx.world(), task.id) else known
+    missing = still_to_ask(known, panel.reviewers, commit=head, needed=panel.needed)
+    while missing:
+        await _ask(ctx, _review_call(ctx, run, task, head), missing)
         ctx.record(messages_read(ctx.world(), ctx.world().runs[run.id], at=ctx.now()))
-        notes = complaints(found)
+        notes = complaints(ctx.world().runs[run.id], head)
         if notes is not None or not messages_for(ctx.world(), task.id):
             return notes
     return None
@@ -173,20 +190,21 @@ def _refuse_paused(ctx: Context, reviewers: tuple[str, ...]) -> None:
             raise ReviewerPaused(kind)
 
 
-async def _verdicts(ctx: Context, call: ReviewCall, reviewers: tuple[str, ...]) -> list[Verdict]:
+async def _ask(ctx: Context, call: ReviewCall, reviewers: tuple[str, ...]) -> None:
+    """Ask these reviewers in parallel; a review without a verdict is no matter beside a FAIL."""
     _refuse_paused(ctx, reviewers)
     each = (
         replace(call, reviewer=name, controls=ctx.controls(f"{call.run.id}/review/{number}"))
         for number, name in enumerate(reviewers)
     )
-    found = await asyncio.gather(*(_verdict(ctx, one) for one in each), return_exceptions=True)
-    for one in found:
-        if isinstance(one, BaseException):
+    ended = await asyncio.gather(*(_ask_one(ctx, one) for one in each), return_exceptions=True)
+    failed = complaints(ctx.world().runs[call.run.id], call.commit)
+    for one in ended:
+        if one is not None and not (failed and isinstance(one, CrewError)):
             raise one
-    return [one for one in found if isinstance(one, Verdict)]
 
 
-async def _verdict(ctx: Context, call: ReviewCall) -> Verdict:
+async def _ask_one(ctx: Context, call: ReviewCall) -> None:
     """Record a review at once: a verdict counts even if another review fails and is repeated."""
     try:
         review = await ctx.outside.review(call)
@@ -197,7 +215,7 @@ async def _verdict(ctx: Context, call: ReviewCall) -> Verdict:
     world, rules = ctx.world(), ctx.rules
     ctx.record(review_ended(world, world.runs[call.run.id], review, rules=rules, at=ctx.now()))
     if review.verdict is not None:
-        return review.verdict
+        return
     if review.error is not None and review.error.kind in PAUSING:
         raise ReviewerPaused(call.reviewer)
     raise no_verdict(review, call.task.id)

@@ -25,7 +25,7 @@ from crew.domain.runs.verdicts import review_waits
 from crew.domain.tasks.task_outcomes import worktree_lost
 from crew.domain.world import World, apply_all
 from crew.runner.doers.context import Context
-from crew.runner.doers.evidence import ReviewerPaused, asked_for, newest_base, seen_at_once
+from crew.runner.doers.evidence import Panel, ReviewerPaused, newest_base, notes_of, seen_at_once
 from crew.runner.outside.outside import WorkSeen
 
 Judge = Callable[[World, Run], list[Fact]]
@@ -71,7 +71,8 @@ def _needs_no_new_look(world: World, run: Run) -> bool:
 async def _proven(ctx: Context, run: Run, task: Task, here: Stage | None, head: str) -> list[Fact]:
     if here is not None and here.does is Does.REVIEW:
         reviewers = stage_reviewers(ctx.world(), run)
-        notes = await asked_for(ctx, run, task, head, reviewers=reviewers)
+        panel = Panel(reviewers=reviewers, needed=len(reviewers), asks_anew=True)
+        notes = await notes_of(ctx, run, task, head, panel)
         return _still(
             ctx,
             run,

@@ -17,7 +17,7 @@ _SILENT = frozenset(
         *(("run", "terminal_closed"), ("run", "terminal_told"), ("terminal", "to_be_typed")),
         *(("terminal", "prompt_seen"), ("question", "answer_taken"), ("message", "read")),
         *(("walk", "role_named"), ("walk", "said"), ("quest", "session_kept")),
-        *(("quest", "session_dropped"), ("quest", "steps_told")),
+        *(("quest", "session_dropped"), ("quest", "steps_told"), ("run", "reviews_judged")),
     }
 )
 """Facts that another line already shows, or that only crew itself needs."""
