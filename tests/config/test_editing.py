@@ -1,4 +1,4 @@
-"""Setting a key changes that value and not one byte more."""
+"""Setting or removing a key changes that value and not one byte more."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crew.config.set_key import set_key
-from crew.config.toml.toml_edit import with_value
+from crew.config.toml.toml_edit import with_value, without_key
 from crew.config.toml.toml_spans import key_parts, line_of, spans, written_key, written_value
 from crew.domain.kernel.errors import CrewError, UsageError
 from crew.domain.kernel.templates import AGENT_NAMES, check, expand, template_problem
@@ -95,6 +95,29 @@ def test_a_layout_that_cannot_take_the_value_is_refused_with_the_line_to_write()
     assert "run.agents = 5" in refused.value.hint
     with pytest.raises(UsageError):
         with_value("[agents.x.env]\nA = '1'\n", ("agents", "x", "env"), {"B": "2"})
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("[a.b]\nx = 1\n", ""),
+        ("y = 1\n\n[a.b]\nx = [\n  1,\n]  # one\n[a.b.c.d]\nz = 2", "y = 1\n"),
+        ("y = 1\n\n\n[a.b]\nx = 1\n# on z\n\n[z]\n", "y = 1\n\n# on z\n\n[z]\n"),
+        ("[a]\nx = 1\nb = { c = 1 }\n", "[a]\nx = 1\n"),
+        ("a.b.c = 1\na.x = 2\na.b.d = 3\n", "a.x = 2\n"),
+        ("[[a.b]]\nx = 1\n\n[[a.b]]\nx = 2\n\n[a.bc]\n", "\n[a.bc]\n"),
+        ("[a]\r\n\r\n[a.b]\r\nx = 1\r\n", "[a]\r\n"),
+        ('[ a . "b" ]\nx = 1\n[c]\nb = "[a.b]"\n', '[c]\nb = "[a.b]"\n'),
+        ("[a]\nx = 1\n", "[a]\nx = 1\n"),
+    ],
+)
+def test_a_key_is_removed_with_its_lines_alone(before, after):
+    assert without_key(before, ("a", "b")) == after
+
+
+def test_a_key_that_shares_its_line_is_not_removed():
+    with pytest.raises(UsageError):
+        without_key("a = { b = 1, c = 2 }\n", ("a", "b"))
 
 
 VALUES = st.recursive(

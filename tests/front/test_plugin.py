@@ -140,6 +140,102 @@ def test_the_settings_of_codex_keep_every_other_byte(scene, home, tmp_path):
     assert kept.stat().st_mode & 0o777 == 0o640
 
 
+ENTRY = f'''[mcp_servers.crew-tasks]
+command = "{CREW}"
+args = ["mcp"]
+'''
+ENV = '[mcp_servers.crew-tasks.env]\nCREW_MCP_FOR = "person"\n'
+INLINE_ENV = 'env = { CREW_MCP_FOR = "person" }\n'
+BEGIN, END = "# crew plugin: begin\n", "# crew plugin: end\n"
+ON_TOP = 'model = "o3"  # mine\n'
+DOCS = '\n[mcp_servers.docs]\ncommand = "docs-server"\n'
+FEATURES = "\n[features]\nunified_exec = true\n"
+APPROVED = '[mcp_servers.crew-tasks.tools.create-task]\napproval_mode = "approve"\n'
+
+WRITTEN_BY_CODEX = {
+    "codex features enable": (
+        f"{ON_TOP}\n{BEGIN}{ENTRY}{INLINE_ENV}{FEATURES}{END}",
+        ON_TOP + FEATURES,
+    ),
+    "codex mcp add": (
+        f"{ON_TOP}\n{ENTRY}\n{ENV}{DOCS}{END}",
+        ON_TOP + DOCS,
+    ),
+    "both": (
+        f"{ON_TOP}\n{ENTRY}\n{ENV}{DOCS}{FEATURES}{END}",
+        ON_TOP + DOCS + FEATURES,
+    ),
+    "a tool that a person always allows": (
+        f"{ON_TOP}\n{BEGIN}{ENTRY}{INLINE_ENV}\n{APPROVED}{FEATURES}{END}",
+        ON_TOP + FEATURES,
+    ),
+    "no comment is left": (f"{ON_TOP}\n{ENTRY}{INLINE_ENV}{DOCS}", ON_TOP + DOCS),
+    "lines that end as on Windows": (
+        f"{ON_TOP}\n{BEGIN}{ENTRY}{INLINE_ENV}{END}{DOCS}".replace("\n", "\r\n"),
+        (ON_TOP + DOCS).replace("\n", "\r\n"),
+    ),
+    "a text that looks like a comment of crew": (
+        f"{ON_TOP}notes = '''\n{BEGIN}'''\n\n{ENTRY}{INLINE_ENV}",
+        f"{ON_TOP}notes = '''\n{BEGIN}'''\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRITTEN_BY_CODEX)
+def test_what_codex_itself_writes_around_the_entry_stays(scene, home, case):
+    written, left = WRITTEN_BY_CODEX[case]
+    settings = home / ".codex/config.toml"
+    scene.ok("plugin", "install", "codex")
+    settings.write_bytes(written.encode())
+    scene.ok("plugin", "install", "codex")
+    assert settings.read_bytes().decode() == written
+    older = written.replace(str(CREW), "/older/crew")
+    settings.write_bytes(older.encode())
+    scene.ok("plugin", "install", "codex")
+    assert settings.read_bytes().decode() == written
+    said = scene.ok("plugin", "uninstall", "codex")
+    assert settings.read_bytes().decode() == left
+    assert f"written: {settings}" in said.lines
+
+
+def test_an_entry_that_codex_has_removed_is_written_again(scene, home):
+    settings = home / ".codex/config.toml"
+    settings.parent.mkdir()
+    settings.write_text(ON_TOP)
+    scene.ok("plugin", "install", "codex")
+    installed = settings.read_text()
+    removed = ON_TOP + END  # as `codex mcp remove crew-tasks` leaves it
+    settings.write_text(removed)
+    scene.ok("plugin", "install", "codex")
+    assert settings.read_text() == installed
+    settings.write_text(removed)
+    scene.ok("plugin", "uninstall", "codex")
+    assert settings.read_text() == ON_TOP
+
+
+def test_an_entry_that_a_person_has_made_their_own_is_kept(scene, home):
+    settings = home / ".codex/config.toml"
+    scene.ok("plugin", "install", "codex")
+    own = settings.read_text().replace(INLINE_ENV, "").replace(str(CREW), "mine")
+    settings.write_text(own)
+    scene.refused(5, "entry_not_ours", "plugin", "install", "codex")
+    said = scene.ok("plugin", "uninstall", "codex")
+    assert f"kept: {settings} (you changed it)" in said.lines
+    assert settings.read_text() == own
+
+
+def test_settings_that_cannot_lose_the_entry_keep_the_plugin(scene, home):
+    settings = home / ".codex/config.toml"
+    scene.ok("plugin", "install", "codex")
+    before = files_below(home / ".codex/skills")
+    inline = 'mcp_servers = { crew-tasks = { command = "x", env = { CREW_MCP_FOR = "person" } } }\n'
+    for text in (inline, f"{ENTRY}not toml"):
+        settings.write_text(text)
+        assert scene.crew("plugin", "uninstall", "codex").code != 0
+        assert settings.read_text() == text
+        assert files_below(home / ".codex/skills") == before
+
+
 @pytest.mark.parametrize(
     ("text", "code"),
     [

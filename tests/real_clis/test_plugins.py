@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -76,6 +77,33 @@ def test_codex_creates_a_task(crew, session, codex):
     tool = "mcp__crew_tasks/create_task"
     session("codex", "exec", "--json", *quiet, *approve, tool=tool, title="From Codex")
     assert titles(crew) == ["From Codex"]
+
+
+CODEX_WRITES = {
+    "a feature": ("features", "enable", "unified_exec"),
+    "a server": ("mcp", "add", "docs", "--", "docs-server"),
+}
+
+
+@pytest.mark.parametrize("what", CODEX_WRITES)
+def test_what_codex_writes_after_the_install_stays(crew, caller, codex, what):
+    settings = Path(caller["HOME"]) / ".codex/config.toml"
+    settings.parent.mkdir(exist_ok=True)
+
+    def codex_writes():
+        command = [codex, *CODEX_WRITES[what]]
+        subprocess.run(command, env=caller, check=True, capture_output=True, timeout=60)
+        return settings.read_text()
+
+    settings.write_text('model = "o3"  # mine\n')
+    alone = codex_writes()
+    settings.write_text('model = "o3"  # mine\n')
+    crew("plugin", "install", "codex")
+    after = codex_writes()
+    crew("plugin", "install", "codex")
+    assert settings.read_text() == after
+    crew("plugin", "uninstall", "codex")
+    assert settings.read_text() == alone
 
 
 @pytest.mark.ability("your own assistant uses crew (`crew plugin install`)", "gemini")

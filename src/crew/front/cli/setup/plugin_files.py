@@ -45,14 +45,6 @@ def plugin_files(assistant: str) -> dict[str, str]:
     return {"claude": _claude, "codex": _codex, "gemini": _gemini}[assistant](own_program())
 
 
-def codex_block(program: str) -> str:
-    """The table in Codex's settings that starts crew's server."""
-    server = _server(program)
-    lines = (f"{name} = {json.dumps(server[name])}" for name in ("command", "args"))
-    variables = ", ".join(f"{name} = {json.dumps(text)}" for name, text in server["env"].items())
-    return "\n".join((f"[mcp_servers.{SERVER}]", *lines, f"env = {{ {variables} }}", ""))
-
-
 def own_program() -> str:
     """The `crew` that is called now, by a path that an update keeps."""
     called = Path(sys.argv[0])
@@ -61,7 +53,8 @@ def own_program() -> str:
     return os.path.abspath(found) if found else "crew"  # noqa: PTH100 - a link stays a link
 
 
-def _server(program: str) -> dict[str, Any]:
+def own_server(program: str) -> dict[str, Any]:
+    """How an assistant starts crew's server."""
     return {"command": program, "args": ["mcp"], "env": {"CREW_MCP_FOR": "person"}}
 
 
@@ -82,7 +75,7 @@ def _claude(program: str) -> dict[str, str]:
     more = "a hook that shows open questions, with a monitor of crew's events"
     return {
         ".claude-plugin/plugin.json": _document(manifest),
-        ".mcp.json": _document({"mcpServers": {"crew": _server(program)}}),
+        ".mcp.json": _document({"mcpServers": {"crew": own_server(program)}}),
         "SKILL.md": _skill(),
         "hooks/hooks.json": _hooks(program, "SessionStart", "UserPromptSubmit"),
         "monitors/monitors.json": _document([monitor]),
@@ -95,7 +88,7 @@ def _gemini(program: str) -> dict[str, str]:
         "name": "crew",
         "version": crew.__version__,
         "description": _SUMMARY,
-        "mcpServers": {SERVER: _server(program)},
+        "mcpServers": {SERVER: own_server(program)},
     }
     more = "a hook that shows open questions"
     return {

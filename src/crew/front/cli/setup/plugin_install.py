@@ -6,16 +6,13 @@ content is the person's.
 
 import hashlib
 import json
-import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from crew.domain.kernel.errors import Conflict
+from crew.front.cli.setup.codex_entry import with_entry, without_entry
 from crew.front.cli.setup.plugin_files import (
-    SERVER,
-    codex_block,
     codex_home,
     own_program,
     plugin_files,
@@ -25,8 +22,6 @@ from crew.system.atomic_files import has_content, rewrite_file, write_file
 from crew.system.crash_points import effect
 
 LIST = ".crew-plugin.json"
-_BEGIN, _END = "# crew plugin: begin\n", "# crew plugin: end\n"
-_BLOCK = re.compile(rf"\n?{re.escape(_BEGIN)}.*?{re.escape(_END)}", re.DOTALL)
 
 Changes = dict[Path, str]
 
@@ -38,7 +33,7 @@ def planned_files(assistant: str, environ: Mapping[str, str]) -> dict[Path, str]
     _refuse_foreign(folder, files, assistant)
     if assistant == "codex":
         settings = codex_home(environ) / "config.toml"
-        files[settings] = _with_block(settings, codex_block(own_program()))
+        files[settings] = with_entry(settings, own_program())
     return files
 
 
@@ -61,22 +56,21 @@ def install_plugin(assistant: str, environ: Mapping[str, str]) -> Changes:
 def uninstall_plugin(assistant: str, environ: Mapping[str, str]) -> Changes:
     """Remove what crew wrote, and return what changed; a file that a person changed is kept."""
     folder = plugin_folder(assistant, environ)
+    settings = codex_home(environ) / "config.toml"
+    left = without_entry(settings) if assistant == "codex" else None
     known = _listed(folder)
     changes = {folder / name: _removed(folder, name, known) for name in known}
     _remove(folder / LIST)
     for place in sorted(folder.rglob("*"), reverse=True):
         _remove_empty(place)
     _remove_empty(folder)
-    settings = codex_home(environ) / "config.toml"
-    if assistant == "codex" and _has_block(settings):
-        changes[settings] = _without_block(settings)
-    return changes
+    return changes if left is None else {**changes, settings: _without_entry(settings, left)}
 
 
-def _without_block(settings: Path) -> str:
-    text = _BLOCK.sub("", _settings_text(settings))
+def _without_entry(settings: Path, text: str) -> str:
     if text.strip() or settings.is_symlink():
-        return _written(settings, text, is_own=False)
+        change = _written(settings, text, is_own=False)
+        return "kept" if change == "unchanged" else change
     _remove(settings)
     return "removed"
 
@@ -150,47 +144,3 @@ def _remove(path: Path) -> None:
 def _remove_empty(folder: Path) -> None:
     if folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir()):
         folder.rmdir()
-
-
-def _has_block(settings: Path) -> bool:
-    return _BLOCK.search(_settings_text(settings)) is not None
-
-
-def _settings_text(settings: Path) -> str:
-    try:
-        return settings.read_text(encoding="utf-8") if settings.is_file() else ""
-    except UnicodeDecodeError as error:
-        raise _unreadable(settings, str(error)) from error
-
-
-def _with_block(settings: Path, block: str) -> str:
-    """Codex's settings with crew's server in them, and every other byte as it was."""
-    text = _settings_text(settings)
-    bare = _BLOCK.sub("", text)
-    if SERVER in _servers(settings, bare):
-        raise Conflict(
-            f"{settings} has an entry mcp_servers.{SERVER} that crew did not write",
-            hint="remove it, then repeat `crew plugin install codex`",
-            code="entry_not_ours",
-        )
-    gap = "" if not bare else "\n" if bare.endswith("\n") else "\n\n"
-    added = f"{bare}{gap}{_BEGIN}{block}{_END}"
-    # Parsed, since an inline table could not be continued like this.
-    is_there = _servers(settings, added) == _servers(settings, text)
-    return text if is_there else added  # it may be at another place
-
-
-def _servers(settings: Path, text: str) -> dict[str, Any]:
-    try:
-        found = tomllib.loads(text).get("mcp_servers", {})
-    except tomllib.TOMLDecodeError as error:
-        raise _unreadable(settings, str(error)) from error
-    return found if isinstance(found, dict) else {}
-
-
-def _unreadable(settings: Path, why: str) -> Conflict:
-    return Conflict(
-        f"crew cannot add its entry to {settings}: {why}",
-        hint="correct the file (an inline table mcp_servers must become [mcp_servers]), and repeat",
-        code="settings_unreadable",
-    )
