@@ -88,6 +88,21 @@ def test_no_gate_and_a_branch_in_the_way(scene):
     assert scene.status("1") == "merged"
 
 
+def test_landed_work_that_only_crew_has_blocks_a_branch_until_it_is_kept(scene):
+    scene.git("branch", "feature")
+    scene.ok("new", "--title", "one", "--base", "feature")
+    scene.ok("run", "--drain", "-q")
+    scene.git("branch", "-D", "feature")
+    scene.git("branch", "feature/login")
+    scene.ok("new", "--title", "two", "--base", "feature/login")
+    assert scene.crew("run", "--drain", "-q").code == 6
+    assert_quoted("Landed work blocks a branch", scene.ok("ps"))
+    shell(commands("Landed work blocks a branch", "git", "crew"), scene.root)
+    scene.ok("run", "--drain", "-q")
+    assert scene.status("2") == "merged"
+    assert scene.git("show", "landed-feature:file-1") == "1"
+
+
 def test_a_second_runner_is_refused_and_the_first_can_be_stopped(scene, running):
     process = running()
     said = scene.crew("run")

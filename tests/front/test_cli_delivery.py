@@ -133,3 +133,22 @@ WAITS = MergeQueue(id="main", chain=(("1", "head", "commit"),), waiting="a file 
 def test_whoever_merges_is_told_what_it_waits_for(changes, told):
     task = replace(Task(id="1", state="done", target="main", queued_at=1.0), **changes)
     assert waits_for(with_rows([task, WAITS]), task.id) == told
+
+
+def _land_on(scene, target: str) -> str:
+    """Make the branch if there is none, and land a task on it; the task's id."""
+    if not scene.git("branch", "--list", target):
+        scene.git("branch", target)
+    task = scene.ok("new", "--title", "one", "--base", target).out.strip()
+    scene.ok("run", "--drain", "-q")
+    assert scene.status(task) == "merged"
+    return task
+
+
+def test_a_branch_that_was_merged_and_deleted_blocks_no_branch_below_its_name(scene):
+    task = _land_on(scene, "feature")
+    scene.git("merge", "-q", "feature")
+    scene.git("branch", "-d", "feature")
+    below = _land_on(scene, "feature/login")
+    assert scene.git("show", f"main:file-{task}") == task
+    assert scene.git("show", f"feature/login:file-{below}") == below

@@ -1,6 +1,7 @@
 """A damaged integration ref is named, and put back where the record has it."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -8,12 +9,14 @@ import sys
 import pytest
 
 from crew.domain.kernel.errors import Conflict
+from crew.git.branches import claim_branch
 from crew.git.delivery.landed_refs import (
     damaged_targets,
     integration_tip,
     landed_tips,
     restore_landed,
 )
+from crew.git.git_command import GitFailed
 from crew.git.refs import Moved
 
 MISSING = "1" * 40
@@ -73,3 +76,47 @@ def test_the_ref_that_another_process_made_first_counts(repo, person, monkeypatc
 
     monkeypatch.setattr("crew.git.delivery.landed_refs.advance", too_late)
     assert integration_tip(repo, "main") == (at or person.git("rev-parse", "main"))
+
+
+@pytest.fixture(params=[("feature", "feature/login"), ("feature/login", "feature")])
+def blocked(repo, person, request):
+    """A target whose branch was deleted after a landing, and a branch that its ref blocks."""
+    old, new = request.param
+    person.git("switch", "-q", "-c", old)
+    landed = person.commit({"a.txt": "landed"})
+    assert integration_tip(repo, old) == landed
+    person.git("switch", "-q", "main")
+    person.git("branch", "-q", "-D", old)
+    person.git("branch", new)
+    return old, new, landed
+
+
+@pytest.mark.parametrize("holder", ["branch", "tag"])
+def test_a_landing_that_the_person_has_elsewhere_blocks_no_other_branch(
+    repo, person, blocked, holder
+):
+    old, new, landed = blocked
+    person.git(holder, "kept", landed)
+    assert integration_tip(repo, new) == person.git("rev-parse", "main")
+    assert old not in landed_tips(repo)
+
+
+def test_a_landing_that_only_crew_has_is_kept_and_its_remedy_works(repo, person, blocked):
+    old, new, landed = blocked
+    assert claim_branch(repo, "crew-7", base=landed)  # crew will delete that one
+    with pytest.raises(Conflict, match=f"no branch has what landed for {old}") as refused:
+        integration_tip(repo, new)
+    assert refused.value.code == "landed_ref_in_the_way"
+    assert landed_tips(repo) == {old: landed}
+    words = shlex.split(refused.value.hint.partition(": git ")[2])
+    person.git(*words)
+    assert integration_tip(repo, new) == person.git("rev-parse", "main")
+    assert person.git("rev-parse", words[1]) == landed
+
+
+def test_a_ref_that_nothing_blocks_fails_with_the_words_of_git(repo, person):
+    lock = repo.common_dir / "refs" / "crew" / "landed" / "main.lock"
+    lock.parent.mkdir(parents=True)
+    lock.touch()
+    with pytest.raises(GitFailed, match="lock"):
+        integration_tip(repo, "main")

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.names import landed_ref
+from crew.git.delivery.deleted_targets import clear_the_way
+from crew.git.git_command import GitFailed
 from crew.git.merges.merges import is_readable
 from crew.git.refs import Moved, advance
 from crew.git.repository import Repository, is_object_id, ref_tip, refs_like
@@ -34,10 +36,19 @@ def integration_tip(repo: Repository, target: str) -> str:
             f"the branch {target} to land on does not exist", hint=f"create it: git branch {target}"
         )
     try:
-        advance(repo, ref, to=start, expected=None)
+        _create(repo, target, start)
     except Moved as moved:
         return moved.at or start
     return start
+
+
+def _create(repo: Repository, target: str, start: str) -> None:
+    try:
+        advance(repo, landed_ref(target), to=start, expected=None)
+    except GitFailed:
+        if not clear_the_way(repo, target):
+            raise
+        advance(repo, landed_ref(target), to=start, expected=None)
 
 
 def landed_tips(repo: Repository) -> dict[str, str]:
