@@ -38,11 +38,16 @@ PROSE = frozenset(
 FORMER: Mapping[str, str] = {}
 """Kinds, triggers and fields that were renamed, each with the name the record was made with."""
 
+LATER = frozenset(["unjudged"])
+"""Fields that were added since the record was made: a fact that has no others does not count."""
+
 
 def hash_of(history: History) -> str:
     history.ledger.load()
     stream = hashlib.sha256()
     for fact in history.ledger.facts:
+        if fact.changes and LATER.issuperset(fact.changes):
+            continue
         stream.update(json.dumps(measured_fact(fact), default=str).encode())
     return stream.hexdigest()[:12]
 
@@ -62,7 +67,7 @@ def measured_fact(fact: Fact) -> list[object]:
 
 def _values(values: Mapping[str, object]) -> list[tuple[str, object]]:
     named = {_former(name): bool(v) if name in PROSE else v for name, v in values.items()}
-    return sorted(named.items())
+    return sorted((name, value) for name, value in named.items() if name not in LATER)
 
 
 def _former(name: str) -> str:
