@@ -20,8 +20,19 @@ def gated(scene) -> CliScene:
     return scene
 
 
-def gate(scene: CliScene, command: str, more: str = "") -> None:
-    scene.configure(f"[sandbox]\nmode = \"off\"\n[complete]\ncommand = '''{command}'''\n{more}")
+def gate(scene: CliScene, command: str, more: str = "", *, mode: str = "off") -> None:
+    complete = f"[complete]\ncommand = '''{command}'''\n"
+    scene.configure(f'[sandbox]\nmode = "{mode}"\n{complete}{more}')
+
+
+def ends(scene: CliScene, *, first: str, second: str, mode: str) -> tuple[str, str]:
+    """How two tasks end. The gate of a commit with file-2 is `second`, that of others `first`."""
+    command = f"if [ -e file-2 ]; then {second}; else {first}; fi"
+    gate(scene, command, "[review]\nmax_rounds = 1\n", mode=mode)
+    scene.ok("new", "--title", "one")
+    scene.ok("new", "--title", "two")
+    scene.crew("run", "--drain")
+    return scene.status("1"), scene.status("2")
 
 
 def test_files_that_a_gate_left_are_gone_at_the_next(gated):
@@ -30,6 +41,32 @@ def test_files_that_a_gate_left_are_gone_at_the_next(gated):
     gated.ok("new", "--title", "two")
     assert gated.crew("run", "--drain").code == 0
     assert (gated.status("1"), gated.status("2")) == ("merged", "merged")
+
+
+@pytest.mark.parametrize("mode", ["off", "strict"])
+@pytest.mark.parametrize("left", ["left-here", "sub/.git"])
+def test_a_folder_that_a_gate_left_makes_no_red_commit_green(gated, mode, left):
+    """Empty, or where git does not clean."""
+    (gated.root / "sub").mkdir()
+    (gated.root / "sub" / "file").write_text("x")
+    gated.git("add", "sub")
+    gated.git("commit", "-q", "-m", "sub")
+    found = ends(gated, first=f"mkdir -p {left}", second=f"test -d {left}", mode=mode)
+    assert found == ("merged", "error")
+    assert "file-2" not in gated.git("ls-tree", "--name-only", "main")
+
+
+@pytest.mark.parametrize("mode", ["off", "strict"])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("chmod 0555 .", "test $(stat -c %a .) != 555"),
+        ("chmod 0400 readme", "test $(stat -c %a readme) != 400"),
+        ('chmod -R a-w "$(git rev-parse --git-dir)"', "git commit -q --allow-empty -m x"),
+    ],
+)
+def test_a_mode_that_a_gate_left_makes_no_green_commit_red(gated, first, second, mode):
+    assert ends(gated, first=first, second=second, mode=mode) == ("merged", "merged")
 
 
 def test_a_gate_that_replaces_its_own_folder_holds_up_no_other_task(gated):

@@ -13,9 +13,9 @@ from crew.git import spawn_git
 from crew.git.commit_files import CheckedOut
 from crew.git.task_repository import crew_index
 from crew.git.worktrees import index_file
-from crew.git.worktrees.clean_check import holds_only_tracked, untouched_head
+from crew.git.worktrees.clean_check import untouched_head
 from crew.git.worktrees.worktree_admin import git_dir_for
-from crew.git.worktrees.worktrees import bound_to, ensure_worktree, follow, state_of
+from crew.git.worktrees.worktrees import ensure_worktree, follow, state_of
 from git.conftest import agents_git_dir
 from git.people import Person
 
@@ -213,14 +213,3 @@ def _forge_numbers(index, tree, name):
 def test_many_files_are_left_to_git(repo, agent, monkeypatch):
     monkeypatch.setattr(index_file, "MOST_FILES", 3)
     assert _head(repo, agent) is None
-
-
-def test_only_files_of_the_index_are_tracked_whatever_became_of_them(repo, agent):
-    git_dir = git_dir_for(repo, agent.path)
-    bound_to(repo, agent.path)  # brings crew's index along
-    agent.write("a.txt", "changed\n")
-    (agent.path / "b.txt").unlink()
-    (agent.path / "empty" / "folder").mkdir(parents=True)
-    assert holds_only_tracked(agent.path, git_dir)
-    agent.write("empty/folder/more.txt", "more\n")
-    assert not holds_only_tracked(agent.path, git_dir)

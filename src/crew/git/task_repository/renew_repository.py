@@ -18,6 +18,7 @@ from crew.git.task_repository.lay_repository import (
     index_for_agent,
     lay_repository,
 )
+from crew.git.task_repository.made_folders import Made, made_like
 from crew.system.crash_points import effect
 
 
@@ -27,18 +28,18 @@ def renew_repository(repo: Repository, crew_git: Path, *, commit: str) -> None:
     files = files_of(repo, crew_git, commit, None, {})
     if (index := index_for_agent(repo, crew_git)) is not None:
         files["index"] = index
-    if not _is_written_over(agent_git, files):
+    if not _is_written_over(agent_git, files, made_like(crew_git, crew_git)):
         remove(agent_git)
         lay_repository(repo, crew_git, commit=commit, branch=None)
 
 
 @effect("git.renew_repository")
-def _is_written_over(agent_git: Path, files: Mapping[str, bytes]) -> bool:
+def _is_written_over(agent_git: Path, files: Mapping[str, bytes], made: Made) -> bool:
     """False if anything but these files and the folders of a new repository is there."""
     try:
-        if not is_folder(agent_git) or set(_names_below(agent_git)) != _expected(files):
+        if not is_folder(agent_git) or set(_names_below(agent_git, made)) != _expected(files):
             return False
-        return all(_is_rewritten(f"{agent_git}/{name}", files[name]) for name in files)
+        return all(_is_rewritten(f"{agent_git}/{name}", files[name], made) for name in files)
     except OSError:
         return False
 
@@ -48,11 +49,12 @@ def _expected(files: Iterable[str]) -> set[str]:
     return {*files, *(f"{name}/" for name in folders)}
 
 
-def _names_below(top: Path) -> Iterator[str]:
-    """The names of all files and folders there; a real folder ends in /."""
+def _names_below(top: Path, made: Made) -> Iterator[str]:
+    """The names of all files and folders there, which are restored; a real folder ends in /."""
     folders = [""]
     while folders:
         folder = folders.pop()
+        made.restore(f"{top}/{folder}")
         with os.scandir(f"{top}/{folder}") as entries:
             for entry in entries:
                 name = folder + entry.name
@@ -61,13 +63,14 @@ def _names_below(top: Path) -> Iterator[str]:
                 yield name
 
 
-def _is_rewritten(file: str, content: bytes) -> bool:
+def _is_rewritten(file: str, content: bytes, made: Made) -> bool:
     """Write the content, unless the file has it; False for a link or a file with a second name."""
     handle = os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
             return False
+        made.restore(handle, is_file=True)
         if found.st_size != len(content) or os.read(handle, len(content) + 1) != content:
             os.ftruncate(handle, 0)
             os.pwrite(handle, content, 0)

@@ -1,4 +1,4 @@
-"""Writes the files of a worktree: a first, a lost or a detached checkout, and its cleaning."""
+"""Writes the files of a worktree: a first, a lost or a detached checkout."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -118,14 +118,6 @@ def switch_detached(repo: Repository, git_dir: Path, path: Path, commit: str, *,
 
 def no_commit(commit: str) -> NotFound:
     return NotFound(f"there is no commit {commit}", hint="`git log --all` shows the commits")
-
-
-@effect("git.clean_worktree")
-def clean_files(git_dir: Path, path: Path, *, keep: tuple[str, ...], lock: int) -> None:
-    env = worktree_admin.environment_for(git_dir, path)
-    kept = (word for pattern in keep for word in ("-e", pattern))
-    args = ("clean", "-q", "-ffdx", *kept)
-    git(path, *args, env=env, timeout_s=CHECKOUT_TIMEOUT_S, keep_open=lock)
 
 
 @effect("git.worktree_add")

@@ -17,7 +17,7 @@ from crew.git.committed_files import CommittedFiles
 from crew.git.hardening import common_dir_of
 from crew.git.task_repository.agent_refs import agent_git_of
 from crew.git.task_repository.plain_objects import NotPlain
-from crew.git.worktrees.index_file import Index, read_index
+from crew.git.worktrees.index_file import SYMLINK, Index, Numbers, read_index
 from crew.git.worktrees.worktree_admin import is_own
 
 Check = Callable[["os.DirEntry[str]", str], bool]
@@ -34,7 +34,7 @@ def untouched_head(worktree: Path, git_dir: Path) -> CheckedOut | None:
         return None
     index, check = expected
     try:
-        return head if _is_all_there_is(worktree, index, check) else None
+        return head if _is_unchanged(worktree, index, check) else None
     except (OSError, NotPlain):
         return None
 
@@ -50,7 +50,7 @@ def _expected(git_dir: Path, common: Path, tree: str) -> tuple[Index, Check] | N
     if index is None or not index.is_plain:
         return None
     if index.tree == tree:
-        return index, partial(_has_numbers, index)
+        return index, partial(_has_valid_numbers, index)
     theirs = read_index(agent_git_of(git_dir)) if is_own(git_dir) else None
     if theirs is None or not theirs.is_plain or theirs.tree != tree:
         return None
@@ -60,21 +60,12 @@ def _expected(git_dir: Path, common: Path, tree: str) -> tuple[Index, Check] | N
 def _is_believed(
     theirs: Index, ours: Index, committed: CommittedFiles, entry: "os.DirEntry[str]", path: str
 ) -> bool:
-    is_known = ours.ids.get(path) == theirs.ids[path] and _has_numbers(ours, entry, path)
+    is_known = ours.ids.get(path) == theirs.ids[path] and _has_valid_numbers(ours, entry, path)
     return is_known or committed.has(path, entry)
 
 
-def holds_only_tracked(worktree: Path, git_dir: Path) -> bool:
-    """Whether every file, ignored ones included, is in the index."""
-    index = read_index(git_dir)
-    try:
-        return index is not None and index.is_plain and _is_all_there_is(worktree, index)
-    except OSError:
-        return False
-
-
-def _is_all_there_is(worktree: Path, index: Index, check: Check | None = None) -> bool:
-    """Whether every file is in the index. With a check: and passes it, and none is missing."""
+def _is_unchanged(worktree: Path, index: Index, check: Check) -> bool:
+    """Whether every file is in the index and passes the check, and none is missing."""
     seen, folders, top = 0, [""], str(worktree)
     while folders:
         folder = folders.pop()
@@ -86,12 +77,10 @@ def _is_all_there_is(worktree: Path, index: Index, check: Check | None = None) -
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(f"{path}/")
                     continue
-                if path not in index.files or not _is_plain(entry):
-                    return False
-                if check is not None and not check(entry, path):
+                if path not in index.files or not _is_plain(entry) or not check(entry, path):
                     return False
                 seen += 1
-    return check is None or seen == len(index.files)
+    return seen == len(index.files)
 
 
 def _is_plain(entry: "os.DirEntry[str]") -> bool:
@@ -99,8 +88,13 @@ def _is_plain(entry: "os.DirEntry[str]") -> bool:
     return entry.is_file(follow_symlinks=False) or entry.is_symlink()
 
 
-def _has_numbers(index: Index, entry: "os.DirEntry[str]", path: str) -> bool:
-    """Whether the numbers match and the file is older than the index, so that they are valid."""
+def has_kind(entry: "os.DirEntry[str]", mode: int) -> bool:
+    """Whether it is a link or a file, as this mode of git says."""
+    return entry.is_symlink() if mode == SYMLINK else entry.is_file(follow_symlinks=False)
+
+
+def has_numbers(entry: "os.DirEntry[str]", known: Numbers) -> bool:
+    """Whether the numbers of a file or a link are these."""
     found = entry.stat(follow_symlinks=False)
     if stat.S_ISLNK(found.st_mode):
         mode = stat.S_IFLNK
@@ -110,7 +104,13 @@ def _has_numbers(index: Index, entry: "os.DirEntry[str]", path: str) -> bool:
         *(found.st_ctime_ns, found.st_mtime_ns, found.st_ino & 0xFFFFFFFF, mode),
         found.st_size & 0xFFFFFFFF,
     )
-    return (
-        numbers == index.files.get(path)
-        and max(found.st_mtime_ns, found.st_ctime_ns) < index.written_ns
-    )
+    return numbers == known
+
+
+def _has_valid_numbers(index: Index, entry: "os.DirEntry[str]", path: str) -> bool:
+    """Whether the numbers match and the file is older than the index, so that they are valid."""
+    if path not in index.files:
+        return False
+    found = entry.stat(follow_symlinks=False)  # read once for each entry
+    is_older = max(found.st_mtime_ns, found.st_ctime_ns) < index.written_ns
+    return is_older and has_numbers(entry, index.files[path])

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
-from crew.git.git_command import ask
+from crew.git.git_command import ask, git
 from crew.system.foreign_files import NotBelieved, read_with_stamp
 
 MOST_FILES = 1000
@@ -26,7 +26,8 @@ _EXTENSION = struct.Struct(">4sL")
 _CHECKSUM = 20
 _LENGTH_OF_NAME, _ASSUMED_UNCHANGED, _EXTENDED = 0x0FFF, 0x8000, 0x4000
 _SKIPPED = 0x40  # in the first byte of the extended flags
-_LINK = 0o160000
+LINK, SYMLINK = 0o160000, 0o120000
+"""Git's modes of a submodule's commit, and of a symbolic link."""
 _LISTED_LINK = b"160000 "
 
 Numbers = tuple[int, ...]
@@ -108,7 +109,7 @@ def _parse(raw: bytes, written_ns: int) -> Index | None:
     marks = Marks(
         assumed=tuple(path for path, mark in flagged.items() if mark == _ASSUMED_UNCHANGED),
         skipped=tuple(path for path, mark in flagged.items() if mark == _SKIPPED),
-        links={path: ids[path].hex() for path, (*_, mode, _size) in files.items() if mode == _LINK},
+        links={path: ids[path].hex() for path, (*_, mode, _size) in files.items() if mode == LINK},
     )
     is_plain = not flagged
     return Index(
@@ -119,7 +120,7 @@ def _parse(raw: bytes, written_ns: int) -> Index | None:
 def load_marks(worktree: Path, index: Index | None, env: Mapping[str, str] | None) -> Marks:
     """The marks of any index; none if it cannot be read. `env` names it for git."""
     if index is not None:
-        return replace(index.marks, folders=_folders(index.files))
+        return replace(index.marks, folders=folders_of(index.files))
     answer = ask(worktree, "ls-files", "-z", "-v", "--stage", env=env)
     entries = [entry for entry in answer.out.split(b"\0") if entry]
     links = [entry for entry in entries if entry[2:].startswith(_LISTED_LINK)]
@@ -127,11 +128,25 @@ def load_marks(worktree: Path, index: Index | None, env: Mapping[str, str] | Non
         assumed=tuple(_listed_path(entry) for entry in entries if b"a" <= entry[:1] != b"s"),
         skipped=tuple(_listed_path(entry) for entry in entries if entry[:1] in {b"S", b"s"}),
         links={_listed_path(entry): entry.split(b" ", 3)[2].decode() for entry in links},
-        folders=_folders(map(_listed_path, entries)),
+        folders=folders_of(map(_listed_path, entries)),
     )
 
 
-def _folders(paths: Iterable[str]) -> frozenset[str]:
+def tracked_modes(
+    worktree: Path, index: Index | None, env: Mapping[str, str] | None
+) -> Mapping[str, int]:
+    """Git's modes of the files that an index wants in the worktree. `env` names it for git."""
+    if index is not None:
+        skipped = {*index.marks.skipped}
+        return {path: numbers[3] for path, numbers in index.files.items() if path not in skipped}
+    listed = git(worktree, "ls-files", "-z", "-v", "--stage", env=env)
+    entries = (entry for entry in listed.split("\0") if entry[:1] not in {"", "S", "s"})
+    parts = (entry[2:].partition("\t") for entry in entries)
+    return {path: int(numbers.partition(" ")[0], 8) for numbers, _, path in parts}
+
+
+def folders_of(paths: Iterable[str]) -> frozenset[str]:
+    """The parent folders of these paths, without the top."""
     found: set[str] = set()
     for path in paths:
         folder = path.rpartition("/")[0]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from crew.domain.kernel.errors import Conflict, CrewError, NotFound
 from crew.git.branches import standing_in_the_way
+from crew.git.gate_folder import clean_folder
 from crew.git.git_command import git
 from crew.git.killed_git import clear_lock
 from crew.git.refs import advance
@@ -33,7 +34,6 @@ from crew.git.task_repository.lay_repository import (
     lay_repository,
 )
 from crew.git.task_repository.renew_repository import renew_repository
-from crew.git.task_repository.special_files import drop_special_files
 from crew.git.task_repository.take_in import (
     NotTakenIn,
     follow_agent,
@@ -43,12 +43,10 @@ from crew.git.task_repository.take_in import (
 from crew.git.worktrees import worktree_admin
 from crew.git.worktrees.checkout_files import (
     add_linked,
-    clean_files,
     finish_checkout,
     no_commit,
     switch_detached,
 )
-from crew.git.worktrees.clean_check import holds_only_tracked
 from crew.git.worktrees.folder_removal import (
     delete_empty,
     delete_set_aside,
@@ -162,12 +160,8 @@ def ensure_detached(
         for left in git_dir.glob("*.lock"):
             if left.name != "crew.lock":
                 clear_lock(left)
-        is_clean = holds_only_tracked(path, git_dir)
-        if not is_clean:
-            drop_special_files(path, git_dir)
+        clean_folder(path, git_dir, keep=keep)
         switch_detached(repo, git_dir, path, found, lock=lock)
-        if not is_clean and not holds_only_tracked(path, git_dir):
-            clean_files(git_dir, path, keep=keep, lock=lock)
         if worktree_admin.is_own(git_dir):
             renew_repository(repo, git_dir, commit=found)
             if not worktree_admin.is_pointed_at(git_dir, path):
