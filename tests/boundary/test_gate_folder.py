@@ -10,6 +10,9 @@ git add -A && git commit -q -m "task $CREW_TASK_ID"
 echo DONE
 """
 
+PIPE = "git init -q n; rm -f n/.git/HEAD; mkfifo n/.git/HEAD"
+"""A repository in which each git would wait."""
+
 
 @pytest.fixture
 def gated(scene) -> CliScene:
@@ -67,6 +70,20 @@ def test_a_folder_that_a_gate_left_makes_no_red_commit_green(gated, mode, left):
 )
 def test_a_mode_that_a_gate_left_makes_no_green_commit_red(gated, first, second, mode):
     assert ends(gated, first=first, second=second, mode=mode) == ("merged", "merged")
+
+
+@pytest.mark.parametrize("mode", ["off", "strict"])
+def test_a_pipe_in_a_repository_that_a_gate_left_holds_up_no_other_task(gated, mode):
+    assert ends(gated, first=PIPE, second=PIPE, mode=mode) == ("merged", "merged")
+
+
+def test_a_pipe_that_the_setup_of_a_gate_made_holds_up_no_task(gated):
+    """Crew notes what the setup made, without git."""
+    setup = f"case $PWD in *.gate*) {PIPE} ;; esac"
+    gate(gated, "test -d n", f'[worktree]\nsetup_command = "{setup}"\n')
+    gated.ok("new", "--title", "one")
+    assert gated.crew("run", "--drain").code == 0
+    assert gated.status("1") == "merged"
 
 
 def test_a_gate_that_replaces_its_own_folder_holds_up_no_other_task(gated):

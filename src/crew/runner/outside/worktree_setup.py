@@ -13,13 +13,14 @@ from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.names import branch_name, landed_ref, made_ref
 from crew.domain.rows.task import Task
 from crew.git.checkpoints.checkpoints import checkpoints
+from crew.git.gate_folder import untracked_in
 from crew.git.git_command import git
 from crew.git.refs import delete_ref
 from crew.git.repository import Repository, commit_of
 from crew.git.worktrees import worktree_admin
 from crew.git.worktrees.excludes import exclude_in_worktree
 from crew.git.worktrees.worktree_list import delete_branch
-from crew.git.worktrees.worktrees import bound_to, remove_worktree, state_of
+from crew.git.worktrees.worktrees import remove_worktree, state_of
 from crew.runner.outside.setup_commands import (
     Setup,
     agent_script,
@@ -118,7 +119,7 @@ async def furnish_gate(workplace: Workplace, path: Path, *, task: str) -> None:
     try:
         await _furnish(site)
         if not _is_plain(site):
-            await in_thread(_note_made, workplace, git_dir, path)
+            await in_thread(_note_made, git_dir, path)
     except CrewError:
         await in_thread(remove_worktree, workplace.repo, path)
         raise
@@ -134,11 +135,12 @@ def _has_all(git_dir: Path, path: Path) -> bool:
 
 
 @effect("furnish.note_made")
-def _note_made(workplace: Workplace, git_dir: Path, path: Path) -> None:
-    listed = git(
-        path, "ls-files", "--others", "--directory", "-z", env=bound_to(workplace.repo, path)
-    )
-    (git_dir / MADE).write_bytes(os.fsencode(listed.rstrip("\0")))
+def _note_made(git_dir: Path, path: Path) -> None:
+    try:
+        made = untracked_in(path, git_dir)
+    except OSError as error:
+        raise _cannot_set_up(path, error) from error
+    (git_dir / MADE).write_bytes(os.fsencode("\0".join(made)))
 
 
 async def _furnish(site: _Site) -> None:
@@ -161,10 +163,14 @@ def _bring_in(site: _Site) -> None:
         if brought.remarks:
             note(site.log, *brought.remarks)
     except OSError as error:
-        raise CrewError(
-            f"the worktree {site.path} cannot be set up: {error}",
-            hint="check the disk, and [worktree] copy and link in the config; then start it again",
-        ) from error
+        raise _cannot_set_up(site.path, error) from error
+
+
+def _cannot_set_up(path: Path, error: OSError) -> CrewError:
+    return CrewError(
+        f"the worktree {path} cannot be set up: {error}",
+        hint="check the disk, and [worktree] copy and link in the config; then start it again",
+    )
 
 
 def _is_plain(site: _Site) -> bool:
