@@ -65,6 +65,7 @@ ELSEWHERE = {
     ),
     "git/test_persons_commits.py": ("git.write_persons_files",),
     "git/test_special_files.py": ("git.drop_special_file",),
+    "git/test_refused_files.py": ("git.open_closed",),
     "runner/test_notices.py": ("notices.post",),
     "system/test_private_files.py": ("files.set_aside",),
     "store/test_salvage.py": ("store.keep_damaged", "store.replace"),

@@ -192,12 +192,12 @@ def linked_git_dir(dot_git: Path) -> Path | None:
     text = _pointer(dot_git) or ""
     if not text.startswith("gitdir: "):
         return None
-    return dot_git.parent / text.removeprefix("gitdir: ").rstrip("\n")
+    return dot_git.parent / text.removeprefix("gitdir: ").rstrip("\r\n")
 
 
 def common_dir_of(git_dir: Path) -> Path:
     text = _pointer(f"{git_dir}/commondir")
-    return git_dir if text is None else git_dir / text.rstrip("\n")
+    return git_dir if text is None else git_dir / text.rstrip("\r\n")
 
 
 def _pointer(file: Path | str) -> str | None:

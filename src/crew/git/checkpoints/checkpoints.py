@@ -17,8 +17,8 @@ from crew.domain.kernel.text import commit_line
 from crew.git.checkpoints.checkpoint_notes import NO_NOTES, Notes, read_notes
 from crew.git.checkpoints.nested_history import bring_back_history
 from crew.git.checkpoints.reflogs import left_behind, left_in_own
+from crew.git.checkpoints.refused_files import LONG_S
 from crew.git.checkpoints.snapshots import (
-    LONG_S,
     Holding,
     SnapshotPlace,
     keep_histories,
@@ -66,9 +66,10 @@ def take_checkpoint(
 ) -> Checkpoint | None:
     """Save the content of a worktree; None if all of it is saved already.
 
-    Neither the files nor the index of the worktree change. Ignored files are kept on request, for a
-    worktree that will be removed. In one that stays, they may change with every step, and so may
-    large files without a commit: above `max_bytes` they are only named in the notes.
+    Neither the files nor the index of the worktree change; closed files and folders are opened.
+    Ignored files are kept on request, for a worktree that will be removed. In one that stays, they
+    may change with every step, and so may large files without a commit: above `max_bytes` they are
+    only named in the notes.
     """
     worktree = worktree.absolute()
     if worktree.is_symlink() or not worktree.is_dir():
@@ -80,9 +81,9 @@ def take_checkpoint(
     if holding.is_clean and not lost and _is_kept(repo, holding):
         return None
     head = _head_of(repo, place, holding.status, task)
-    tree = write_tree(place, holding, head=head)
+    tree, refused = write_tree(place, holding, head=head)
     histories, failed = keep_histories(repo, holding)
-    left_out = (*holding.left_out, *failed)
+    left_out = (*holding.left_out, *refused, *failed)
     notes = Notes(reset_away=lost, nested=histories, left_out=left_out, has_no_head=head is None)
     return _keep(repo, task, tree=tree, parent=head, label=label, at=at, notes=notes)
 

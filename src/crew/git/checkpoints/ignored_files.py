@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
@@ -32,15 +32,24 @@ def is_cache(path: str) -> bool:
     return path.endswith(".pyc") or any(part in CACHES for part in path.split("/"))
 
 
-def choose(worktree: Path, ignored: Iterable[str]) -> Chosen:
-    """Choose from the ignored paths of a worktree, smallest files first."""
+def choose(
+    worktree: Path,
+    ignored: Iterable[str],
+    *,
+    is_repository: Callable[[str], bool] = lambda _: True,
+) -> Chosen:
+    """Choose from the ignored paths of a worktree, smallest files first.
+
+    `is_repository`: whether crew reads the repository of a folder with a `.git`. The files of
+    others are chosen like those of any folder.
+    """
     sizes: dict[str, int] = {}
     left_out: list[str] = []
     nested: list[str] = []
     for path in ignored:
         if is_cache(path):
             continue
-        files = dict(_files(worktree, path, nested))
+        files = dict(_files(worktree, path, nested, is_repository))
         if len(files) > MOST_FILES:
             left_out.append(f"{path} (more than {MOST_FILES:,} files)")
         else:
@@ -61,12 +70,14 @@ def repositories_in(worktree: Path, ignored: Iterable[str]) -> tuple[str, ...]:
     nested: list[str] = []
     for path in ignored:
         if path.endswith("/") and not is_cache(path):
-            for _ in _files(worktree, path, nested):
+            for _ in _files(worktree, path, nested, lambda _: True):
                 pass
     return tuple(nested)
 
 
-def _files(worktree: Path, path: str, nested: list[str]) -> Iterator[tuple[str, int]]:
+def _files(
+    worktree: Path, path: str, nested: list[str], is_repository: Callable[[str], bool]
+) -> Iterator[tuple[str, int]]:
     """The files at or below a path with their sizes, upper ones first, up to a limit.
 
     Repositories are added to `nested` and not entered.
@@ -78,10 +89,12 @@ def _files(worktree: Path, path: str, nested: list[str]) -> Iterator[tuple[str, 
     while folders and seen <= MOST_FILES:
         folder = folders.pop(0)
         names = _names(worktree / folder)
-        if ".git" in names:
+        if ".git" in names and is_repository(folder):
             nested.append(folder)
             continue
         for name in names:
+            if name == ".git":
+                continue
             inner = f"{folder}/{name}"
             if (worktree / inner).is_dir() and not (worktree / inner).is_symlink():
                 folders += [] if is_cache(inner) else [inner]

@@ -12,6 +12,7 @@ from crew.domain.kernel.frozen import frozen
 from crew.git.checkpoints.ignored_files import is_cache, repositories_in
 from crew.git.git_command import GitAnswer, ask
 from crew.git.repository import Repository
+from crew.git.task_repository.agent_refs import is_folder
 from crew.git.worktrees.nested_view import (
     Surroundings,
     config_in,
@@ -118,7 +119,7 @@ def found_in(around: Surroundings, state: WorktreeState | GitAnswer) -> list[Nes
         return list(_walk_repositories(around))
     changed = set(state.changed)
     untracked = (path.removesuffix("/") for path in state.changed if path.endswith("/"))
-    found = [one for path in untracked if _holds_git_dir((one := nested_at(around, path)).folder)]
+    found = [nested_at(around, path) for path in untracked]
     for path in state.links:
         one = nested_at(around, path)
         if _holds_anything(one.folder) and (path in changed or _has_own_commits(one)):
@@ -142,7 +143,7 @@ def with_inner(nested: Nested) -> Iterator[tuple[Nested, list[str]]]:
     folder = nested.folder
     yield nested, [f"{nested.path}/{name}" for name in names if _is_file(folder / name)]
     for name in names:
-        if own_git_dir(folder / name):
+        if is_folder(folder / name):
             yield from with_inner(nested_at(nested.around, f"{nested.path}/{name}"))
 
 
@@ -168,10 +169,6 @@ def nested_at(around: Surroundings, path: str) -> Nested:
     return Nested(around=around, path=path, git_dir=git_dir if is_inside else None)
 
 
-def _holds_git_dir(folder: Path) -> bool:
-    return own_git_dir(folder) is not None
-
-
 def _names(nested: Nested) -> Iterable[str]:
     """Tracked and untracked files; all files if git cannot read the repository."""
     if nested.git_dir is not None:
@@ -179,17 +176,27 @@ def _names(nested: Nested) -> Iterable[str]:
         if listed.code == 0:
             names = (name.removesuffix("/") for name in _split(listed))
             return [name for name in names if _is_below(name)]
-    return [
-        str((Path(top) / name).relative_to(nested.folder))
-        for top, folders, names in os.walk(nested.folder)
-        for name in (*names, *(one for one in folders if (Path(top) / one).is_symlink()))
-        if ".git" not in Path(top).relative_to(nested.folder).parts and name != ".git"
-    ]
+    return _all_names(nested.folder)
+
+
+def _all_names(folder: Path) -> Iterator[str]:
+    """The files of a folder, and the repositories in it, which are not entered."""
+    for top, folders, names in os.walk(folder):
+        inner = os.path.relpath(top, folder)
+        if inner != "." and ".git" in (*folders, *names):
+            folders.clear()
+            yield inner
+            continue
+        folders[:] = [name for name in folders if name != ".git"]
+        links = (name for name in folders if (Path(top) / name).is_symlink())
+        yield from (
+            os.path.normpath(f"{inner}/{name}") for name in (*names, *links) if name != ".git"
+        )
 
 
 def _is_below(name: str) -> bool:
     """Whether a name of a nested index stays in its folder. Git itself does not check that."""
-    return not {"", ".", ".."} & set(name.split("/"))
+    return not {"", ".", "..", ".git"} & set(name.split("/"))
 
 
 def _split(answer: GitAnswer) -> list[str]:
@@ -197,7 +204,7 @@ def _split(answer: GitAnswer) -> list[str]:
 
 
 def _is_file(file: Path) -> bool:
-    return file.is_symlink() or (file.is_file() and os.access(file, os.R_OK))
+    return file.is_symlink() or os.path.isfile(file)  # noqa: PTH113 - a closed folder has none
 
 
 def _holds_anything(folder: Path) -> bool:

@@ -1,18 +1,17 @@
 """Builds one tree of a worktree's tracked, untracked, nested and some ignored files.
 
-Neither the files nor the index of the worktree change.
+Neither the files nor the index of the worktree change; closed files and folders are opened.
 """
 
 import os
-import stat
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.frozen import frozen
-from crew.git.checkpoints.ignored_files import Chosen, choose, file_size
+from crew.git.checkpoints.ignored_files import Chosen, choose, file_size, is_cache
 from crew.git.checkpoints.nested_history import History, keep_history
 from crew.git.checkpoints.nested_repositories import (
     Nested,
@@ -22,17 +21,22 @@ from crew.git.checkpoints.nested_repositories import (
     nested_at,
     with_inner,
 )
-from crew.git.delivery.uncommitted_edits import quoted_name
-from crew.git.git_command import GitAnswer, ask, failure, git
+from crew.git.checkpoints.refused_files import (
+    LONG_S,
+    add_named,
+    add_rest,
+    is_closed,
+    open_closed,
+    update,
+)
+from crew.git.git_command import GitAnswer, ask, git
 from crew.git.repository import Repository
 from crew.git.task_repository.crew_index import settle_index
-from crew.git.task_repository.special_files import drop_special_files
+from crew.git.task_repository.special_files import drop_special_files, walk
 from crew.git.task_repository.take_in import NotTakenIn, follow_agent
 from crew.git.worktrees import worktree_admin
 from crew.git.worktrees.nested_view import surroundings
 from crew.git.worktrees.worktree_status import WorktreeState, private_index, read_status, reveal
-
-LONG_S = 1800.0
 
 R = TypeVar("R")
 
@@ -64,6 +68,9 @@ class SnapshotPlace:
                 raise
             return read()
 
+    def read_status(self) -> WorktreeState | GitAnswer:
+        return self.without_special(lambda: read_status(self.path, self.git_dir, env=self.env))
+
 
 @frozen
 class Holding:
@@ -80,8 +87,9 @@ class Holding:
 
     @property
     def is_clean(self) -> bool:
-        is_committed = isinstance(self.status, WorktreeState) and not self.status.changed
-        return is_committed and not self.nested and not self.ignored
+        if isinstance(self.status, GitAnswer) or self.status.changed or self.status.closed:
+            return False
+        return not self.nested and not self.ignored
 
 
 def place_of(repo: Repository, worktree: Path) -> SnapshotPlace:
@@ -99,26 +107,54 @@ def place_of(repo: Repository, worktree: Path) -> SnapshotPlace:
 
 def look(place: SnapshotPlace, *, with_ignored: bool, max_bytes: int | None = None) -> Holding:
     """List the content to keep; above `max_bytes`, no file that HEAD does not have."""
-    status = place.without_special(lambda: read_status(place.path, place.git_dir, env=place.env))
+    status = place.read_status()
+    while open_closed(place.path, _closed(place, status)):
+        status = place.read_status()
     if isinstance(status, WorktreeState) and status.is_untouched:
         return Holding(status=status)
     outer = found_in(surroundings(place.path, place.git_dir), status)
-    paths = [*status.ignored] if isinstance(status, WorktreeState) and with_ignored else []
-    chosen = choose(place.path, paths)
-    clones, own = _sorted_out(place, chosen)
-    nested = [(one, tuple(files)) for each in (*outer, *own) for one, files in with_inner(each)]
-    if with_ignored and nested:
-        paths += [path for one, _ in nested for path in ignored_in(one)]
-        chosen = choose(place.path, paths)
+    nested = [(one, tuple(files)) for each in outer for one, files in with_inner(each)]
+    ignored = status.ignored if isinstance(status, WorktreeState) and with_ignored else ()
+    chosen, clones = _chosen(place, ignored, nested) if with_ignored else (Chosen(), ())
     large = _large(place, status, max_bytes) if max_bytes is not None else {}
+    closed = (f"{path} (not readable)" for path in _closed(place, status) if not is_cache(path))
     sizes = (f"{path} ({size / 1e6:.1f} MB)" for path, size in large.items())
     return Holding(
         status=status,
         nested=tuple(nested),
         ignored=chosen.kept,
-        left_out=(*chosen.left_out, *clones, *sizes),
+        left_out=(*chosen.left_out, *clones, *sizes, *closed),
         large=tuple(large),
     )
+
+
+def _closed(place: SnapshotPlace, status: WorktreeState | GitAnswer) -> tuple[str, ...]:
+    """The folders into which crew cannot look, also those of repositories inside."""
+    seen = walk(place.path) if isinstance(status, GitAnswer) else status
+    inner = (f"{path}/.git" for path in seen.repositories)
+    return (*seen.closed, *(path for path in inner if is_closed(place.path / path)))
+
+
+def _chosen(
+    place: SnapshotPlace, ignored: Iterable[str], nested: list[tuple[Nested, tuple[str, ...]]]
+) -> tuple[Chosen, list[str]]:
+    """The ignored files to keep, and the clones. Repositories that count are added to `nested`."""
+    around = surroundings(place.path, place.git_dir)
+    paths, new = [*ignored], nested[:]
+    while True:
+        paths += [path for one, _ in new for path in ignored_in(one)]
+        chosen = choose(
+            place.path,
+            paths,
+            is_repository=lambda path: nested_at(around, path).git_dir is not None,
+        )
+        clones, own = _sorted_out(place, chosen)
+        known = {one.path for one, _ in nested}
+        found = (each for each in own if each.path not in known)
+        new = [(one, tuple(files)) for each in found for one, files in with_inner(each)]
+        if not new:
+            return chosen, clones
+        nested += new
 
 
 def _large(
@@ -142,22 +178,27 @@ def _is_in(place: SnapshotPlace, head: str | None, path: str) -> bool:
     )
 
 
-def write_tree(place: SnapshotPlace, holding: Holding, *, head: str | None) -> str:
-    """The tree of this content. It has the files of nested repositories instead of links."""
+def write_tree(
+    place: SnapshotPlace, holding: Holding, *, head: str | None
+) -> tuple[str, tuple[str, ...]]:
+    """The tree of this content, and what has no place of its own there.
+
+    The tree has the files of nested repositories instead of links.
+    """
     status = holding.status
     is_sound = place.is_bound and isinstance(status, WorktreeState)
     with _index_of(place, head, copy=is_sound) as env:
         staged: tuple[str, ...] = ()
         if isinstance(status, WorktreeState) and is_sound:
             reveal(place.path, status.hidden, env)
-            _update(place, ("--skip-worktree",), status.left_out, env)
+            update(place.path, ("--skip-worktree",), status.left_out, env)
             staged = tuple(name for name in status.staged if name not in holding.large)
         folders = [nested.path for nested, _ in holding.nested if not nested.is_overlaid]
-        _update(place, ("--force-remove",), folders, env)
-        _update(place, ("--add", "--replace"), (f for _, fs in holding.nested for f in fs), env)
-        _add_all(place, (*folders, *holding.large), env)
-        _update(place, ("--add", "--replace"), (*holding.ignored, *staged), env)
-        return git(place.path, "write-tree", env=env)
+        update(place.path, ("--force-remove",), folders, env)
+        refused = _add_all(place, (*folders, *holding.large), env)
+        inner = (file for _, files in holding.nested for file in files)
+        refused += add_named(place.path, (*inner, *holding.ignored, *staged), env)
+        return git(place.path, "write-tree", env=env), refused
 
 
 def keep_histories(
@@ -175,7 +216,7 @@ def keep_histories(
 def _sorted_out(place: SnapshotPlace, chosen: Chosen) -> tuple[list[str], list[Nested]]:
     """Keep the repositories in ignored folders, except clones, which can be cloned again."""
     around = surroundings(place.path, place.git_dir)
-    found = [one for path in chosen.nested if (one := nested_at(around, path)).git_dir]
+    found = [nested_at(around, path) for path in chosen.nested]
     own = [one for one in found if not has_remote(one)]
     return [f"{one.path}/ (a clone)" for one in found if one not in own], own
 
@@ -191,54 +232,15 @@ def _index_of(place: SnapshotPlace, head: str | None, *, copy: bool) -> Iterator
         yield env
 
 
-def _update(
-    place: SnapshotPlace, how: tuple[str, ...], paths: Iterable[str], env: Mapping[str, str]
-) -> None:
-    stdin = b"\0".join(os.fsencode(path) for path in paths)
-    if stdin:
-        args = ("update-index", *how, "-z", "--stdin")
-        git(place.path, *args, stdin=stdin, env=env, timeout_s=LONG_S)
-
-
-def _add_all(place: SnapshotPlace, besides: Iterable[str], env: Mapping[str, str]) -> None:
+def _add_all(
+    place: SnapshotPlace, besides: Iterable[str], env: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Add all changes besides these. The answer names files that have no place of their own."""
     excluded = [f":(top,exclude,literal){path}" for path in besides]
     pathspecs = "\0".join([":/", *excluded])
     # An unreadable file must not prevent the others from being kept.
     args = ("add", "--all", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul")
     added = ask(place.path, *args, env=env, stdin=os.fsencode(pathspecs), timeout_s=LONG_S)
-    if added.code not in {0, 1} and not _add_as_they_are(place, frozenset(besides), env):
-        raise failure(args, added)
-
-
-def _add_as_they_are(place: SnapshotPlace, besides: Container[str], env: Mapping[str, str]) -> bool:
-    """Add the changed files byte for byte: an attribute may ask for a conversion that fails."""
-    args = ("ls-files", "-z", "--modified", "--others", "--exclude-standard")
-    listed = ask(place.path, *args, env=env)
-    found = os.fsdecode(listed.out).split("\0")
-    names = [name for name in dict.fromkeys(found) if name and name not in besides]
-    files = [name for name in names if _is_plain_file(place.path / name)]
-    stdin = b"".join(quoted_name(name) + b"\n" for name in files)
-    hashed = ask(
-        place.path,
-        *("hash-object", "-w", "--no-filters", "--stdin-paths"),
-        stdin=stdin,
-        env=env,
-        timeout_s=LONG_S,
-    )
-    if listed.code != 0 or hashed.code != 0:
-        return False
-    entries = zip(files, hashed.out.decode().split(), strict=True)
-    lines = (f"{_mode(place.path / name)} {blob}\t{name}\0" for name, blob in entries)
-    git(
-        place.path, "update-index", "-z", "--index-info", stdin=os.fsencode("".join(lines)), env=env
-    )
-    _update(place, ("--add", "--remove"), (name for name in names if name not in files), env)
-    return True
-
-
-def _is_plain_file(file: Path) -> bool:
-    return file.is_file() and not file.is_symlink()
-
-
-def _mode(file: Path) -> str:
-    return "100755" if file.stat().st_mode & stat.S_IXUSR else "100644"
+    if added.code == 0 and not added.err:
+        return ()
+    return add_rest(place.path, frozenset(besides), env)

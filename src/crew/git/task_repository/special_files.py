@@ -20,10 +20,12 @@ class Walked:
     """What a worktree contains that git cannot read as a file or a folder of its own.
 
     `special`: pipes, sockets and devices. `repositories`: the folders that contain a `.git`.
+    `closed`: the folders whose mode forbids to look into them.
     """
 
     special: tuple[str, ...]
     repositories: tuple[str, ...]
+    closed: tuple[str, ...]
 
 
 def drop_special_files(worktree: Path, git_dir: Path) -> bool:
@@ -68,13 +70,14 @@ def special_files(walked: Walked, worktree: Path, git_dir: Path) -> tuple[str, .
 
 def walk(worktree: Path) -> Walked:
     """Look at each entry once, outside of `.git` folders."""
-    special, repositories = list[str](), list[str]()
+    special, repositories, closed = list[str](), list[str](), list[str]()
     top, folders = str(worktree), [""]
     while folders:
         folder = folders.pop()
         try:
-            entries = os.scandir(f"{top}/{folder}")
+            entries = os.scandir(f"{top}/{folder}.")  # the dot: may one look at its entries, too
         except OSError:  # git cannot read it either
+            closed.append(folder)
             continue
         with entries:
             for entry in entries:
@@ -84,4 +87,4 @@ def walk(worktree: Path) -> Walked:
                     folders.append(f"{folder}{entry.name}/")
                 elif not entry.is_file(follow_symlinks=False) and not entry.is_symlink():
                     special.append(f"{folder}{entry.name}")
-    return Walked(special=tuple(special), repositories=tuple(repositories))
+    return Walked(special=tuple(special), repositories=tuple(repositories), closed=tuple(closed))

@@ -52,7 +52,8 @@ class WorktreeState:
     assumed unchanged or skipped, which are checked all the same. `links`: the commits of
     submodules by path. `overlaid`: the folders that contain tracked files and a `.git`. `staged`:
     ignored files that an agent staged in a repository of its own; `left_out`: the files that it
-    leaves out of a sparse checkout. `repositories`: the folders that contain a `.git`.
+    leaves out of a sparse checkout. `repositories`: the folders that contain a `.git`. `closed`:
+    the folders whose mode forbids to look into them.
     """
 
     head: str | None
@@ -66,11 +67,12 @@ class WorktreeState:
     staged: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     repositories: tuple[str, ...] = ()
+    closed: tuple[str, ...] = ()
 
     @property
     def is_untouched(self) -> bool:
         """Whether there are only files of HEAD, and no repository among them."""
-        is_plain = not (self.links or self.overlaid or self.repositories)
+        is_plain = not (self.links or self.overlaid or self.repositories or self.closed)
         return is_plain and not (self.changed or self.ignored)
 
 
@@ -110,6 +112,7 @@ def read_status(
             sorted(path for path in marks.folders if os.path.lexists(worktree / path / ".git"))
         ),
         repositories=walked.repositories,
+        closed=walked.closed,
     )
     if not is_own(git_dir):
         return state
