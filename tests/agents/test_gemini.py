@@ -52,6 +52,16 @@ def said(code, words):
     return {"code": code, "stderr": f"Warning: 256-color support not detected.\n{words}\n"}
 
 
+def googles(code, message):
+    """An error of Google's API, in the words of Gemini CLI."""
+    told_as = f'[API Error: {{"error":{{"code":{code},"message":"{message}"}}}}]'
+    return {"lines": [INIT, result("error", error={"message": told_as})], "code": code % 256}
+
+
+QUOTA = "You exceeded your current quota, please check your plan and billing details."
+METRIC = "Quota exceeded for metric: generate_content_free_tier_requests, limit:"
+FOR_A_MINUTE = f"{QUOTA} For more, head to: https://ai.google.dev/gemini-api/docs/rate-limits."
+
 FAILURES = {
     "401": (ErrorKind.AUTH, api_error(401)),
     "403": (ErrorKind.AUTH, api_error(403)),
@@ -64,6 +74,13 @@ FAILURES = {
         ErrorKind.RATE_LIMIT,
         said(1, "Error: _ApiError\n    at x {\n  status: 429\n}"),
     ),
+    "wrong key": (ErrorKind.AUTH, googles(400, "API key not valid. Please pass a valid API key.")),
+    "old key": (ErrorKind.AUTH, googles(400, "API key expired. Please renew the API key.")),
+    "no credits": (ErrorKind.BILLING, googles(429, "Your prepayment credits are depleted.")),
+    "ended quota": (ErrorKind.BILLING, googles(429, QUOTA)),
+    "a model without quota": (ErrorKind.BILLING, googles(429, f"{FOR_A_MINUTE} * {METRIC} 0")),
+    "a limit in other words": (ErrorKind.RATE_LIMIT, googles(429, FOR_A_MINUTE)),
+    "a small limit": (ErrorKind.RATE_LIMIT, googles(429, f"{FOR_A_MINUTE} * {METRIC} 10")),
     "too long": (
         ErrorKind.CONTEXT_FULL,
         said(144, "Error: The input token count exceeds the maximum number of tokens allowed 9."),

@@ -51,9 +51,33 @@ def failing(*lines, **played):
     return {"lines": [START, *lines], **played}
 
 
+def logged(name, message):
+    """An error whose event has only its reference in the log."""
+    data = {"message": "Unexpected server error. Check server logs for details.", "ref": "err_2"}
+    line = (
+        'timestamp=2026-11-19T15:41:17.489Z level=ERROR run=a1 message=failed ref={} error="{}" '
+        'cause="{}\\n    at SessionPrompt.getModel (/$bunfs/root/chunk.js:1142:11505)"\n'
+    )
+    words = f"{name}: {message}"
+    lines = [line.format("err_1", "OtherError: x", ""), line.format("err_2", words, words)]
+    return failing(
+        event("error", error={"name": "UnknownError", "data": data}), stderr="".join(lines)
+    )
+
+
 FAILURES = {
     "401": (ErrorKind.AUTH, failing(error("APIError", "Unauthorized", 401))),
     "no key": (ErrorKind.AUTH, failing(error("ProviderAuthError", "no key for this provider"))),
+    "unknown model": (
+        ErrorKind.UNKNOWN_MODEL,
+        logged("ProviderModelNotFoundError", "Model not found: a/b. Did you mean: b?"),
+    ),
+    "unknown without words": (ErrorKind.CRASHED, logged("OddError", "odd")),
+    "a wrong key of Google": (ErrorKind.AUTH, failing(error("APIError", "API key not valid", 400))),
+    "ended quota": (
+        ErrorKind.BILLING,
+        failing(error("APIError", "You exceeded your quota: insufficient_quota", 429)),
+    ),
     "402": (ErrorKind.BILLING, failing(error("APIError", "pay first", 402))),
     "429": (ErrorKind.RATE_LIMIT, failing(error("APIError", "slow down", 429))),
     "503": (ErrorKind.OVERLOADED, failing(error("APIError", "busy", 503))),
@@ -163,6 +187,13 @@ def test_one_error_after_the_other_is_not_waited_out(opencode, order, marker):
     outcome = run_step(opencode(script=script), order)
     assert outcome.error.kind is ErrorKind.CONTEXT_FULL
     assert owned_processes(marker) == ()
+
+
+def test_an_error_that_only_its_log_names_is_told(opencode, order):
+    played = logged("ProviderModelNotFoundError", "Model not found: a/b.")
+    error = run_step(opencode(*played.pop("lines"), **played), order).error
+    assert error.message == "ProviderModelNotFoundError: Model not found: a/b."
+    assert "crew config set agents.opencode.default_model" in error.remedy
 
 
 def test_what_it_is_doing_is_told_as_it_does_it(opencode, order):

@@ -13,7 +13,7 @@ from agents.running import wait_until
 from crew.agents.adapter import AgentSpec
 from crew.agents.errors.login_check import check_login
 from crew.domain.rows.step import ErrorKind
-from real_clis.cli_kinds import claude_env
+from real_clis.cli_kinds import CLIS, claude_env
 from real_clis.conftest import as_toml
 from real_clis.scripted_model import Fail, Say, bash, too_many_requests
 
@@ -159,6 +159,40 @@ def test_each_cli_ends_its_step_after_few_requests_with_an_error_that_lasts(
     assert (outcome.error.kind, len(play.asked) <= 6) == (kind, True), (outcome, len(play.asked))
     assert f"crew retry {cli.name}" in outcome.error.remedy
     assert (outcome.usage.input_tokens, outcome.usage.output_tokens) == (0, 0)
+
+
+@pytest.mark.clis
+def test_gemini_ends_its_step_at_a_wrong_key_in_the_words_of_google(
+    gemini, agent_of, script, order
+):
+    key = "API key not valid. Please pass a valid API key."
+    play = script(Fail(400, "INVALID_ARGUMENT", key, times=-1))
+    error = run_step(agent_of(CLIS["gemini"]), order).error
+    assert (error.kind, len(play.asked)) == (ErrorKind.AUTH, 1)
+
+
+@pytest.mark.parametrize("name", ["fake/unknown", "anthropic/claude-sonnet-4-5"])
+@pytest.mark.clis
+def test_opencode_ends_its_step_at_a_model_that_it_does_not_know_or_has_no_login_for(
+    opencode, agent_of, script, order, name
+):
+    play = script(Say("DONE"))
+    error = run_step(agent_of(CLIS["opencode"], *("--model", name)), order).error
+    assert (error.kind, play.turns) == (ErrorKind.UNKNOWN_MODEL, [])
+    assert f"Model not found: {name}" in error.message
+
+
+NO_MONEY = "You exceeded your current quota, please check your plan and billing details."
+REPEATING = [pytest.param(name, marks=pytest.mark.clis) for name in ("opencode", "gemini")]
+
+
+@pytest.mark.parametrize("cli", REPEATING, indirect=True)
+def test_an_empty_account_that_the_cli_repeats_like_a_limit_ends_its_step(
+    cli, agent_of, script, order
+):
+    play = script(Fail(429, "insufficient_quota", NO_MONEY, times=-1))
+    error = run_step(agent_of(cli), order).error
+    assert (error.kind, len(play.asked) <= 2) == (ErrorKind.BILLING, True)
 
 
 DOCTORED = {

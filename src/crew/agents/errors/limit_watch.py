@@ -1,7 +1,7 @@
 """Ends a step whose CLI repeats a request at a rate limit for minutes and reports no event.
 
 Such a CLI writes only to stderr. A short limit ends meanwhile; a longer one pauses the provider, so
-that the agent is free and a person sees it.
+that the agent is free and a person sees it. An empty account looks the same, and no wait fills it.
 """
 
 import time
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.text import LineSplitter, one_line
-from crew.domain.rows.step import ErrorKind, StepError
+from crew.domain.rows.step import LASTING, ErrorKind, StepError
 from crew.system.processes.pipes import Talk
 from crew.system.processes.process import ProcessEnd
 
@@ -18,10 +18,15 @@ PATIENCE_S = 20.0
 
 @frozen
 class LimitSeen:
-    """A rate limit in a line of stderr; `ends_in_s` is None if the line does not tell."""
+    """A rate limit in a line of stderr, or an empty account.
+
+    `words` is empty in a line that continues another one; `ends_in_s` is None if the line does not
+    tell.
+    """
 
     words: str
     ends_in_s: float | None = None
+    kind: ErrorKind = ErrorKind.RATE_LIMIT
 
 
 class LimitWatch:
@@ -35,6 +40,7 @@ class LimitWatch:
         self._find = find
         self._lines = LineSplitter()
         self._words = ""
+        self._kind = ErrorKind.RATE_LIMIT
         self._ends_at: float | None = None
 
     def take_stderr(self, chunk: bytes) -> None:
@@ -49,13 +55,18 @@ class LimitWatch:
             self._talk.close()
 
     def error(self, end: ProcessEnd) -> StepError | None:
-        """The rate limit for which crew ended the program; None if there was none."""
+        """The limit for which crew ended the program; None if there was none."""
         if not self._words or end.reason != "lingered":
             return None
-        return StepError(kind=ErrorKind.RATE_LIMIT, message=self._words, reset_at=self._ends_at)
+        return StepError(kind=self._kind, message=self._words, reset_at=self._ends_at)
 
     def _limited(self, seen: LimitSeen) -> None:
-        if not self._words:
+        if not (seen.words or self._words):
+            return
+        if seen.kind in LASTING:
+            self._talk.close(linger_s=0.0)
+        elif not self._words:
             self._talk.close(linger_s=PATIENCE_S)
-        self._words = one_line(seen.words, limit=300)
+        self._kind = seen.kind
+        self._words = one_line(seen.words, limit=300) or self._words
         self._ends_at = None if seen.ends_in_s is None else time.time() + seen.ends_in_s

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from crew.agents.adapter import AgentSpec
 from crew.agents.errors.http_status import kind_of_status
+from crew.agents.errors.lasting_words import kind_of_words
 from crew.agents.errors.limit_watch import LimitSeen
 from crew.agents.event_fields import (
     Event,
@@ -35,9 +36,9 @@ _BY_TEXT = (
     ("is not found for API version", ErrorKind.UNKNOWN_MODEL),
     ("fetch failed", ErrorKind.OVERLOADED),
 )
-_REPEATED = re.compile(
-    r"Attempt \d+ failed(?: with status 429\b|: .* Retrying after (?P<delay>\d+)ms)"
-)
+_REPEATED = re.compile(r"Attempt \d+ failed(?: with status 429\b|: (?!.*Max attempts reached))")
+_DELAY = re.compile(r"\bRetrying after (\d+)ms\.\.\.$")
+"""It ends the words of a limit, which have several lines."""
 _STATUS = re.compile(r'\\?"code\\?": ?(\d{3})\b|\bstatus: (\d{3})\b')
 
 
@@ -114,12 +115,15 @@ def _cost_of_model(model: str, counts: Event, prices: Mapping[str, Price]) -> fl
 
 
 def limit_in(line: str) -> LimitSeen | None:
-    """The rate limit in a line of stderr, of a request that the program will repeat."""
-    found = _REPEATED.match(line)
-    if found is None:
+    """The limit in a line of stderr, of a request that the program will repeat."""
+    is_first, delay = _REPEATED.match(line), _DELAY.search(line)
+    if not (is_first or delay):
         return None
-    delay_ms = found["delay"]
-    return LimitSeen(words=line, ends_in_s=float(delay_ms) / 1000 if delay_ms else None)
+    return LimitSeen(
+        words=line if is_first else "",
+        ends_in_s=float(delay[1]) / 1000 if delay else None,
+        kind=kind_of_words(line) or ErrorKind.RATE_LIMIT,
+    )
 
 
 def judge(end: ProcessEnd, run: GeminiRun, spec: AgentSpec) -> StepError | None:
@@ -141,6 +145,7 @@ def judge(end: ProcessEnd, run: GeminiRun, spec: AgentSpec) -> StepError | None:
 def _error(end: ProcessEnd, run: GeminiRun, spec: AgentSpec) -> StepError:
     output = f"{run.complaint or ''}\n{plain(end.stderr_tail)}"
     by_text = next((kind for part, kind in _BY_TEXT if part in output), None)
+    by_text = by_text or kind_of_words(output)
     kind = by_text or _by_status(output) or _BY_EXIT_CODE.get(end.code) or ErrorKind.CRASHED
     message = run.complaint or _sentence(plain(end.stderr_tail)) or process_error(end, spec).message
     if end.reason == "killed":

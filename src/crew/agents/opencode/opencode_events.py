@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from crew.agents.adapter import AgentSpec
 from crew.agents.errors.http_status import kind_of_status
+from crew.agents.errors.lasting_words import kind_of_words
 from crew.agents.errors.limit_watch import LimitSeen
 from crew.agents.event_fields import (
     Event,
@@ -34,12 +35,10 @@ _BY_TEXT = (
     ("context length", ErrorKind.CONTEXT_FULL),
     ("context window", ErrorKind.CONTEXT_FULL),
     ("prompt is too long", ErrorKind.CONTEXT_FULL),
-    ("insufficient_quota", ErrorKind.BILLING),
-    ("credit balance", ErrorKind.BILLING),
 )
 
-
 _REPEATED = re.compile(r'message="stream error" .*error\.error="(.*)"')
+_FAILED = re.compile(r'message=failed ref=(\S+) error="((?:[^"\\]|\\.)*)"')
 _LIMIT = re.compile(r"rate.?limit|too many requests|quota|usage limit|\b429\b", re.IGNORECASE)
 
 
@@ -50,6 +49,7 @@ class OpenCodeRun(EventReader):
     session: str = ""
     reason: str = ""  # why its last message ended
     error: StepError | None = None  # None if it recovered
+    reference: str = ""  # of this error, in its log
     errors: int = 0
     _input: int = 0
     _output: int = 0
@@ -80,7 +80,9 @@ class OpenCodeRun(EventReader):
                 self._conclude(part)
             case "error":
                 self.errors += 1
-                self.error = _error(mapping(event, "error"))
+                error = mapping(event, "error")
+                self.error = _error(error)
+                self.reference = text_of(mapping(error, "data"), "ref")
                 self.messages.report(self.error.message)
             case _:
                 pass
@@ -97,19 +99,23 @@ class OpenCodeRun(EventReader):
 
 
 def limit_in(line: str) -> LimitSeen | None:
-    """The rate limit in a line of its log, of a request that the program will repeat."""
+    """The limit in a line of its log, of a request that the program will repeat."""
     found = _REPEATED.search(line)
-    return LimitSeen(words=found[1]) if found and _LIMIT.search(found[1]) else None
+    if found is None:
+        return None
+    kind = kind_of_words(found[1]) or (ErrorKind.RATE_LIMIT if _LIMIT.search(found[1]) else None)
+    return LimitSeen(words=found[1], kind=kind) if kind else None
 
 
 def judge(end: ProcessEnd, run: OpenCodeRun, spec: AgentSpec) -> StepError | None:
     """None for a good step: exit code 0, a complete last message, and no error after it."""
-    if run.is_hopeless and run.error:
-        return run.error
+    error = run.error and (_logged_error(end.stderr_tail, run.reference) or run.error)
+    if run.is_hopeless and error:
+        return error
     if end.reason in {"timeout", "stalled", "not_found", "failed"}:
         return process_error(end, spec)
-    if run.error:
-        return run.error
+    if error:
+        return error
     if end.code:
         return _exit_error(end, spec)
     if run.reason == "stop":
@@ -126,6 +132,13 @@ def _exit_error(end: ProcessEnd, spec: AgentSpec) -> StepError:
     return StepError(kind=_by_text(end.stderr_tail) or error.kind, message=error.message)
 
 
+def _logged_error(log: str, reference: str) -> StepError | None:
+    """The error that only the log names: the event has its reference."""
+    found = [words for one, words in _FAILED.findall(log) if one == reference]
+    name, _, message = found[-1].partition(": ") if found else ("", "", "")
+    return _error({"name": name, "data": {"message": message}}) if found else None
+
+
 def _error(error: Event) -> StepError:
     name, data = text_of(error, "name"), mapping(error, "data")
     message = text_of(data, "message") or name or "an error without a message"
@@ -136,4 +149,5 @@ def _error(error: Event) -> StepError:
 
 def _by_text(text: str) -> ErrorKind | None:
     lower = text.lower()
-    return next((kind for part, kind in _BY_TEXT if part.lower() in lower), None)
+    found = next((kind for part, kind in _BY_TEXT if part.lower() in lower), None)
+    return found or kind_of_words(text)
