@@ -38,6 +38,7 @@ NO_MONEY = LOGGED.replace(
     "Rate limit reached for this model",
     "You exceeded your current quota, please check your plan and billing details.",
 )
+OF_A_TITLE = LOGGED.replace("small=false", "small=true agent=title mode=primary")
 ANOTHER = LOGGED.replace("Rate limit reached for this model", "overloaded")
 
 EVENTS = {
@@ -102,6 +103,12 @@ def test_an_empty_account_ends_the_step_at_once(fake, order, monkeypatch, name, 
 def test_a_limit_that_passes_does_no_harm(fake, order, name, line):
     then = "head -n 1 {place}/events; sleep 1; tail -n +2 {place}/events"
     assert run_step(fake(name, line, then=then), order).error is None
+
+
+def test_a_limit_of_the_small_model_leaves_the_main_one_at_work(fake, order):
+    then = "sleep 1; cat {place}/events"
+    outcome = run_step(fake("opencode", OF_A_TITLE, then=then), order)
+    assert (outcome.error, outcome.done) == (None, True)
 
 
 @pytest.mark.parametrize(

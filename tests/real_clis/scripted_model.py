@@ -124,6 +124,7 @@ class Scenario:
 
     steps: list[Step]
     asked: list[Asked] = field(default_factory=list)
+    aside: Step = Say(SIDE_ANSWER)  # for requests without tools, such as for a title
     _taken: int = 0  # how often the first of the steps was taken
 
     def next_step(self, _body: dict) -> Step:
@@ -258,7 +259,7 @@ class _Handler(BaseHTTPRequestHandler):
                     took_step=step,
                 )
             )
-        self._perform(step or Say(SIDE_ANSWER), speaker, body)
+        self._perform(step or scenario.aside, speaker, body)
 
     def _perform(self, step: Step, speaker, body: dict) -> None:
         match step:

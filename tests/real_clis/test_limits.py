@@ -11,6 +11,7 @@ import pytest
 from agents.contract import run_step
 from agents.running import wait_until
 from crew.agents.adapter import AgentSpec
+from crew.agents.errors import limit_watch
 from crew.agents.errors.login_check import check_login
 from crew.domain.rows.step import ErrorKind
 from real_clis.cli_kinds import CLIS, claude_env
@@ -193,6 +194,20 @@ def test_an_empty_account_that_the_cli_repeats_like_a_limit_ends_its_step(
     play = script(Fail(429, "insufficient_quota", NO_MONEY, times=-1))
     error = run_step(agent_of(cli), order).error
     assert (error.kind, len(play.asked) <= 2) == (ErrorKind.BILLING, True)
+
+
+@pytest.mark.clis
+def test_a_limit_for_the_title_of_opencode_leaves_a_command_at_work(
+    opencode, agent_of, script, order, monkeypatch
+):
+    monkeypatch.setattr(limit_watch, "PATIENCE_S", 2.0)
+    cli = CLIS["opencode"]
+    play = script(cli.run("sleep 10; echo hello > new.txt"), Say("DONE"))
+    play.aside = TOO_MANY
+    outcome = run_step(agent_of(cli), order)
+    assert (outcome.error, outcome.done) == (None, True)
+    assert (order.worktree / "new.txt").exists()
+    assert "small=true" in order.log.read_text()
 
 
 DOCTORED = {

@@ -37,7 +37,10 @@ _BY_TEXT = (
     ("prompt is too long", ErrorKind.CONTEXT_FULL),
 )
 
-_REPEATED = re.compile(r'message="stream error" .*error\.error="(.*)"')
+_REPEATED = re.compile(
+    r'message="stream error" (?!.* small=true .*error\.error=).*error\.error="(.*)"'
+)
+"""Not of its small model, which only writes a title: the main model may be at work."""
 _FAILED = re.compile(r'message=failed ref=(\S+) error="((?:[^"\\]|\\.)*)"')
 _LIMIT = re.compile(r"rate.?limit|too many requests|quota|usage limit|\b429\b", re.IGNORECASE)
 
