@@ -1,5 +1,6 @@
 """After the commands of docs/uninstall.md a repository looks as if crew had never been there."""
 
+from crew.system.processes.ownership import owned_processes
 from docs.pages import blocks, section
 from docs.shell import shell
 
@@ -49,7 +50,10 @@ def test_after_the_commands_of_the_page_nothing_is_left(with_terminals):
     (scene.root.parent / "my repo-worktrees/2/note").write_text("mine\n")
     listing = blocks(section("uninstall.md", "Look first"), "sh")[0]
     first, *others = blocks(section("uninstall.md", "From a repository"), "sh")
+    terminal = owned_processes("pane/")
     shell(first, scene.root)
+    assert terminal
+    assert not {*terminal} & {*owned_processes("pane/")}
     listed = shell(listing, scene.root).stdout
     assert all(word in listed for word in ("not merged", "crew-2", "refs/crew/checkpoints/2/1"))
     for commands in [first, *others]:

@@ -300,6 +300,81 @@ def test_stop_ends_the_session_and_everything_in_it(either):
     assert either.crew("stop", "1").code == 5
 
 
+KEEPS_WRITING = (
+    "trap '' HUP TERM; i=0; while touch n$i; do echo $i >> \"$SCENE/written\"; i=$((i+1)); done"
+)
+
+
+def test_clean_keeps_what_a_terminal_writes_until_its_end(either):
+    if either.runner_pid():
+        either.refused(5, "lock_held", "clean", "--yes")
+        assert either.sessions() == ["crew-1"]
+        return
+    either.ok("send", "1", KEEPS_WRITING)
+    written = either.folder / "written"
+    until(lambda: written.exists() and len(written.read_text().split()) > 20)
+    pid, marker = either.pane_pid(), f"pane/{_repo_id(either)}"
+    said = either.ok("clean", "--yes", "--json")
+    assert (said.json["terminals"], "ends the terminal crew-1" in said.err) == (["crew-1"], True)
+    assert (either.sessions(), find_process(pid), owned_processes(marker)) == ([], None, ())
+    assert {f"n{number}" for number in written.read_text().split()} <= set(either.kept())
+    assert either.status("1") == "todo"
+    assert "message m1 waits" in either.ok("send", "1", "more").err
+    either.ok("doctor")
+
+
+def test_clean_ends_what_a_terminal_left_when_it_was_killed(open_desk):
+    marker = f"pane/{_repo_id(open_desk)}"
+    open_desk.ok("send", "1", "setsid -f sleep 600; touch begun")
+    until((open_desk.worktree() / "begun").exists)
+    open_desk.tmux("kill-server")
+    assert owned_processes(marker) != ()
+    assert open_desk.ok("clean", "--yes", "--json").json["terminals"] == []
+    assert owned_processes(marker) == ()
+
+
+def test_clean_ends_a_terminal_that_no_row_names(open_desk):
+    pid = open_desk.pane_pid()
+    open_desk.tmux("rename-session", "-t", "=crew-1", "stray")
+    assert open_desk.ok("clean", "--yes", "--json").json["terminals"] == ["stray"]
+    assert (open_desk.sessions(), find_process(pid)) == ([], None)
+
+
+def test_clean_ends_the_manager_of_a_terminal_too(desk):
+    script = f"sh {desk.folder}/pane.sh new boss"
+    desk.configure(f'[agents.boss]\nrole = "manager"\ncommand_template = "{script}"\n')
+    desk.ok("manager", "boss")
+    assert "every terminal belongs to a task" in desk.ok("doctor").out
+    assert desk.sessions() == ["crew-manager"]
+    desk.ok("clean", "--yes")
+    assert desk.sessions() == []
+
+
+def test_doctor_reports_a_terminal_that_no_row_names_and_ends_it(open_desk):
+    (open_desk.worktree() / "draft.txt").write_text("draft\n")
+    pid = open_desk.pane_pid()
+    with contextlib.closing(open_database(open_desk.root / ".crew" / "crew.db")) as db:
+        for table in ("rows", "facts"):
+            db.execute(f"DELETE FROM {table}")
+    said = open_desk.crew("doctor")
+    assert (said.code, f"crew-1 (process {pid}) belongs to no task" in said.out) == (1, True)
+    assert "ended the terminal crew-1" in open_desk.crew("doctor", "--repair").out
+    assert (open_desk.sessions(), find_process(pid)) == ([], None)
+    assert (open_desk.worktree() / "draft.txt").exists()
+    open_desk.ok("doctor")
+
+
+def test_a_repair_ends_the_terminal_of_a_lost_task_before_it_keeps_the_work(open_desk):
+    open_desk.ok("send", "1", KEEPS_WRITING)
+    written = open_desk.folder / "written"
+    until(lambda: written.exists() and len(written.read_text().split()) > 20)
+    for file in (open_desk.root / ".crew/tasks/default").glob("1.*"):
+        file.unlink()
+    open_desk.crew("doctor", "--repair")
+    assert (open_desk.sessions(), open_desk.worktree().exists()) == ([], False)
+    assert {f"n{number}" for number in written.read_text().split()} <= set(open_desk.kept())
+
+
 def _repo_id(scene) -> str:
     from crew.workplace import find_workplace  # noqa: PLC0415
 

@@ -15,9 +15,11 @@ REOPENED = frozenset({TaskState.IN_PROGRESS, TaskState.ERROR, TaskState.DONE})
 class Inventory:
     """Everything that can be removed: worktrees by path, and merged branches (`contained`).
 
+    `terminals` are ended first, so that their work is in the checkpoints of the worktrees.
     `tasks` return to todo; the work of `landed` ones is safe and only awaits its delivery.
     """
 
+    terminals: tuple[str, ...]
     worktrees: tuple[str, ...]
     contained: tuple[str, ...]
     kept: tuple[str, ...]

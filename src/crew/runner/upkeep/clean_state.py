@@ -1,7 +1,7 @@
-"""`crew clean`: removes all worktrees and runtime state; tasks, config and checkpoints stay.
+"""`crew clean`: ends all terminals, and removes all worktrees and runtime state.
 
-It records no facts, since it deletes them: their log is a part of the state. The tasks, which their
-source keeps, and the checkpoints in git show what it did.
+Tasks, config and checkpoints stay. It records no facts, since it deletes them: their log is a part
+of the state. The tasks, which their source keeps, and the checkpoints in git show what it did.
 """
 
 import shutil
@@ -16,6 +16,7 @@ from crew.git.repository import commit_of, refs_like
 from crew.git.worktrees.worktree_list import delete_branch, worktree_paths
 from crew.git.worktrees.worktrees import remove_worktree
 from crew.runner.upkeep.keep_and_remove import keep_and_remove
+from crew.runner.upkeep.live_terminals import close_all_terminals, live_terminals
 from crew.runner.upkeep.prune_remains import is_contained
 from crew.runner.writer_lock import holding_the_lock
 from crew.store.fact_log import load_world
@@ -54,6 +55,7 @@ def _inventory(workplace: "Workplace") -> Inventory:
     )
     tasks, landed = reopened(workplace.snapshot().items, load_world(workplace.db))
     return Inventory(
+        terminals=tuple(session.name for session in live_terminals(workplace)),
         worktrees=tuple(map(str, paths)),
         contained=contained,
         kept=tuple(name for name in heads if name not in contained),
@@ -71,12 +73,16 @@ def _crew_branches(workplace: "Workplace") -> dict[str, str]:
 
 
 def _clean(workplace: "Workplace", found: Inventory) -> None:
-    """Each part may be repeated; the state is removed last, so that a repeat finds the rest."""
+    """Each part may be repeated; the state is removed last, so that a repeat finds the rest.
+
+    The terminals end first: what their programs write until then is in the checkpoints.
+    """
+    close_all_terminals(workplace)
     for path in map(Path, found.worktrees):
         if path.name.startswith("."):  # a gate's worktree contains only committed work
             remove_worktree(workplace.repo, path)
         else:
-            keep_and_remove(workplace.repo, path, label=LABEL)
+            keep_and_remove(workplace, path, label=LABEL)
     _delete_branches(workplace, found.contained)
     for task in found.tasks:
         workplace.source.set_status(task, TaskState.TODO, at=time.time())

@@ -36,4 +36,4 @@ def remove_orphans(workplace: "Workplace", paths: list[Path]) -> None:
     with holding_the_lock(workplace):
         for path in find_orphans(workplace):
             if path in paths:
-                keep_and_remove(workplace.repo, path, label=LABEL)
+                keep_and_remove(workplace, path, label=LABEL)

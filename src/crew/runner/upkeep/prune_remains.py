@@ -168,7 +168,7 @@ def _remove(workplace: "Workplace", found: Remains) -> None:
 
     repo = workplace.repo
     for one in found.worktrees:
-        keep_and_remove(repo, Path(one.path), label=LABEL)
+        keep_and_remove(workplace, Path(one.path), label=LABEL)
     for branch in found.branches:
         if not branch.is_merged:
             keep_commit(repo, branch.task, branch.head, label=LABEL, at=time.time())

@@ -14,6 +14,7 @@ from crew.domain.tasks.task_outcomes import Intake, begun_again
 from crew.domain.upkeep.findings import Finding, task_findings
 from crew.git.repository import ref_tip
 from crew.runner.upkeep.late_deliveries import deliver_all, undelivered
+from crew.runner.upkeep.live_terminals import close_terminals, stray_terminals
 from crew.runner.upkeep.orphan_worktrees import find_orphans, remove_orphans
 from crew.runner.upkeep.remains_checks import landed_refs, leftovers, locks
 from crew.runner.writer_lock import holding_the_lock
@@ -129,6 +130,27 @@ def processes(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # noq
         yield Finding(check="processes", message="no process was left behind")
 
 
+def terminals(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # noqa: FBT001
+    """Terminals on crew's own tmux server that no row names."""
+    strays = stray_terminals(workplace)
+    if strays and repair and find_runner(workplace.lock_file) is None:
+        with holding_the_lock(workplace):
+            close_terminals(workplace, strays)
+        for session in strays:
+            message = f"ended the terminal {session.name}, which belonged to no task"
+            yield Finding(check="terminals", message=message, is_repaired=True)
+        return
+    for session in strays:
+        yield Finding(
+            check="terminals",
+            message=f"the terminal {session.name} (process {session.pid}) belongs to no task",
+            fix="`crew stop`, then `crew doctor --repair` ends it; its files stay where they are",
+            is_wrong=True,
+        )
+    if not strays:
+        yield Finding(check="terminals", message="every terminal belongs to a task")
+
+
 def worktrees(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # noqa: FBT001
     found = find_orphans(workplace)
     if found and repair and find_runner(workplace.lock_file) is None:
@@ -173,6 +195,7 @@ STATE_CHECKS = {
     "database": database,
     "tasks": tasks,
     "processes": processes,
+    "terminals": terminals,
     "worktrees": worktrees,
     "locks": locks,
     "leftovers": leftovers,

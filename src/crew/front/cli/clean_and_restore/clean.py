@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 def clean(call: Call, *, yes: bool) -> None:
     """Remove all worktrees and state; tasks stay.
 
-    A checkpoint keeps every worktree first. Merged branches are deleted; the others stay and are
-    listed. Tasks in progress become todo. Refused while a runner is up.
+    It ends all terminals, and a checkpoint keeps every worktree first. Merged branches are
+    deleted; the others stay and are listed. Tasks in progress become todo. Refused while a runner
+    is up.
     """
     workplace = call.workplace()
     found = take_inventory(workplace)
@@ -33,7 +34,8 @@ def clean(call: Call, *, yes: bool) -> None:
 
 
 def _told(found: "Inventory") -> list[str]:
-    words = [f"removes the worktree {path}, after a checkpoint" for path in found.worktrees]
+    words = [f"ends the terminal {name}" for name in found.terminals]
+    words += [f"removes the worktree {path}, after a checkpoint" for path in found.worktrees]
     words += [f"removes the branch {branch}, which is merged" for branch in found.contained]
     words += [f"keeps the branch {branch}, which is not merged" for branch in found.kept]
     words += [f"sets task {task} back to todo" for task in found.tasks]
@@ -48,6 +50,7 @@ def _tell(call: Call, found: "Inventory", *, removed: bool) -> None:
         print_json(
             {
                 "removed": removed,
+                "terminals": list(found.terminals),
                 "worktrees": list(found.worktrees),
                 "branches": list(found.contained),
                 "kept_branches": list(found.kept),
