@@ -592,3 +592,15 @@ def test_an_empty_message_is_refused(scene):
     scene.ok("new", "--title", "one")
     scene.refused(2, "empty_message", "send", "1", " ")
     scene.refused(2, "empty_message", "send", "1", "-", stdin="\n")
+
+
+def test_a_nul_on_stdin_leaves_tasks_that_can_be_read(scene):
+    shown = "bin\N{REPLACEMENT CHARACTER}ary"
+    scene.ok("new", "--title", "one", "--body", "-", stdin="bin\0ary")
+    scene.ok("new", "--from", "-", stdin="---\ntitle: bin\0ary\n---\nbin\0ary\n")
+    scene.ok("new", "--title", "three")
+    scene.ok("edit", "3", "--body", "-", stdin="bin\0ary")
+    scene.ok("comment", "3", "-", stdin="bin\0ary")
+    tasks = {task: scene.ok("show", task, "--json").json for task in "123"}
+    assert [tasks[task]["body"] for task in "123"] == [shown] * 3
+    assert (tasks["2"]["title"], tasks["3"]["comments"][0]["text"]) == (shown, shown)

@@ -1,5 +1,6 @@
 """What holds for every built-in task source."""
 
+import contextlib
 import json
 import os
 
@@ -278,3 +279,18 @@ def test_a_temporary_file_left_behind_is_no_task(source):
     assert [item.id for item in source.scan().items] == [task]
     source.edit(task, TaskChanges(title="u"))
     assert source.show(task).title == "u"
+
+
+def test_a_nul_in_any_text_leaves_a_task_that_can_be_read(source):
+    shown = "a\N{REPLACEMENT CHARACTER}b"
+    texts = {"title": "a\0b", "body": "a\0b", "labels": ("a\0b",), "agent": "a\0b", "base": "a\0b"}
+    terms = read_terms({"done_word": "a\0b", "proof": "a\0b"})
+    task = source.add(NewTask(**texts, terms=terms), at=AT)
+    source.edit(task, TaskChanges(**texts, add_labels=("a\0b",), remove_labels=("c\0",)))
+    source.comment(task, NewComment(author="a\0b", text="a\0b", at=AT, kind="a\0b", tags=("a\0b",)))
+    with contextlib.suppress(UsageError):  # a ticket's notes cannot be changed
+        source.change_comment(task, 0, "a\0b")
+    item = source.show(task)
+    assert (item.corrupt, b"\0" in b"".join(contents(source).values())) == (None, False)
+    assert (item.title, item.body, item.labels, item.agent) == (shown, shown, (shown,), shown)
+    assert [one.text for one in item.comments] == [shown]

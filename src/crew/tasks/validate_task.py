@@ -90,8 +90,12 @@ def one_line(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """The text without characters that UTF-8 cannot encode, and with uniform line ends."""
-    return text.encode(errors="replace").decode().replace("\r\n", "\n")
+    """The text with uniform line ends, and without what a task file cannot hold.
+
+    UTF-8 cannot encode some characters, and a file with a NUL is not read as text.
+    """
+    text = text.encode(errors="replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return text.replace("\r\n", "\n")
 
 
 def _title(text: str) -> str:
