@@ -12,8 +12,9 @@ def delete_folder(folder: Path) -> None:
     with suppress(RecursionError):
         shutil.rmtree(folder, ignore_errors=True)
     if folder.is_dir() and not folder.is_symlink():
-        _empty(folder)
         with suppress(OSError):
+            folder.chmod(0o700)
+            _empty(folder)
             folder.rmdir()
 
 
