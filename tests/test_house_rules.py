@@ -29,6 +29,7 @@ PROGRAMS = {
     "system/processes/reaper.py",
     "system/processes/terminal_job.py",
     "system/sandbox/forwarder.py",
+    "system/sandbox/seal.py",
 }  # run as programs, behind the doors
 PROCESS_STARTERS = (
     *("subprocess.run", "subprocess.Popen", "subprocess.check_", "subprocess.call"),

@@ -10,7 +10,8 @@ from crew.agents.adapter import StepOrder
 from crew.agents.environment import agent_environment, prepare_files
 from crew.config.model import AgentSettings
 from crew.runner.sandbox.confinement import for_command, for_step
-from crew.system.processes.process import ProcessOrder, run_process
+from crew.system.processes.process import ProcessOrder, load_wrapper, run_process
+from crew.system.processes.start_command import confined
 from crew.system.sandbox.allowed import Allowed
 from crew.workplace import Workplace, make_workplace
 
@@ -72,6 +73,15 @@ class Place:
     def gate(self, script: str) -> Said:
         """What a shell script in a gate does."""
         return self._run(script, self.order(), for_command(self.workplace, (script,), self.folder))
+
+    def by_hand(self, script: str) -> Said:
+        """What a shell script does that a person starts, as `crew exec` does."""
+        argv = ("sh", "-c", f"exec 2>&1\n{script}")
+        allowed = for_command(self.workplace, argv, self.folder)
+        wrapper = load_wrapper("auto", allowed)
+        command = confined(argv, allowed, wrapper=wrapper, cwd=self.folder)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        return Said(done.returncode, done.stdout)
 
     def _run(self, script: str, order: StepOrder, allowed: Allowed) -> Said:
         chunks: list[bytes] = []

@@ -1,10 +1,12 @@
 """What a program in crew's sandbox can reach, tried from inside with real bubblewrap and git."""
 
+import ctypes
 import http.server
 import os
 import socket
 import sys
 import threading
+import uuid
 from pathlib import Path
 
 import pytest
@@ -15,12 +17,43 @@ from crew.agents.terminal.terminal_script import write_session_prompt
 from crew.domain.kernel.errors import CrewError
 from crew.git.worktrees.worktrees import ensure_worktree
 from crew.runner.outside.local_machine import LocalOutside
+from crew.runner.sandbox.confinement import for_command
 from crew.runner.sandbox.level import load_level, sandbox_finding
-from crew.system.processes.process import working_bwrap
+from crew.system.processes import process
+from crew.system.processes.process import load_wrapper, working_bwrap
+from crew.system.sandbox.seal import KEYS, SOCKETS
 
 CONNECT = (
     f"{sys.executable} -c 'import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])'"
 )
+
+CONNECT_ABSTRACT = """
+import socket, sys
+def tried(name):
+    try:
+        socket.socket(socket.AF_UNIX).connect(name)
+    except PermissionError:
+        return 'refused'
+    return 'own' if name.endswith('-own') else 'reached'
+name = chr(0) + sys.argv[1]
+own = socket.socket(socket.AF_UNIX)
+own.bind(name + '-own')
+own.listen()
+print(tried(name + '-own'))
+print(tried(name))
+"""
+
+READ_KEY = """
+import ctypes, sys
+add, request, control, key = map(int, sys.argv[2:])
+call, read = ctypes.CDLL(None).syscall, ctypes.create_string_buffer(9)
+name = sys.argv[1].encode()
+found = call(request, b'user', name, None, 0)
+made = call(add, b'user', name, b'x', 1, -3)
+call(control, 11, key, read, 9)
+print(found, made, read.value)
+"""
+OF_THE_SESSION, UNLINK = -3, 9
 
 READS = {
     **{f"~/{name}": f'cat "$HOME/{name}"' for name in SECRETS},
@@ -126,6 +159,41 @@ def test_sockets_of_the_person_cannot_be_reached(place, tmp_path, monkeypatch):
         assert place.step(connect).code != 0
 
 
+@pytest.fixture
+def closed(place) -> frozenset[str]:
+    """What the seal closes on this machine."""
+    return load_wrapper("auto", for_command(place.workplace, ("true",), place.folder)).closed
+
+
+def test_abstract_sockets_of_others_cannot_be_reached_and_its_own_can(place, closed):
+    if SOCKETS not in closed:
+        pytest.skip("this kernel is older than Linux 6.12")
+    name = f"crew-{uuid.uuid4().hex}"
+    with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as caller:
+        server.bind(f"\0{name}")
+        server.listen()
+        caller.connect(f"\0{name}")
+        for run in (place.step, place.gate, place.by_hand):
+            said = run(f'exec {sys.executable} -c "{CONNECT_ABSTRACT}" {name}')
+            assert (said.code, said.out) == (0, "own\nrefused\n")
+
+
+def test_keys_of_the_person_cannot_be_read(place, closed):
+    if KEYS not in closed:
+        pytest.skip("no filter of system calls for this kind of machine")
+    numbers = {"x86_64": (248, 249, 250), "aarch64": (217, 218, 219)}[os.uname().machine]
+    call, name = ctypes.CDLL(None).syscall, f"crew-{uuid.uuid4().hex}"
+    key = call(numbers[0], b"user", name.encode(), b"s3cret", 6, OF_THE_SESSION)
+    assert key > 0, "no key can be made here"
+    try:
+        for run in (place.step, place.gate, place.by_hand):
+            words = " ".join(map(str, (name, *numbers, key)))
+            said = run(f'exec {sys.executable} -c "{READ_KEY}" {words}')
+            assert (said.code, said.out) == (0, "-1 -1 b''\n")
+    finally:
+        call(numbers[2], UNLINK, key, OF_THE_SESSION)
+
+
 def test_without_network_even_the_loopback_is_out_of_reach(place):
     server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -226,7 +294,32 @@ def test_strict_runs_nothing_without_a_sandbox_and_auto_prints_that_there_is_non
         load_level(described.workplace)
 
 
-def test_the_level_names_what_is_not_confined(place):
+@pytest.fixture
+def seal_of(monkeypatch):
+    """Sets what the seal closes."""
+
+    def set_to(*closed):
+        monkeypatch.setattr(process, "_closed_by_seal", lambda _bwrap: frozenset(closed))
+
+    return set_to
+
+
+def test_the_level_names_what_no_seal_closes_here(place, seal_of):
+    seal_of()
+    assert load_level(place.workplace).words.endswith(
+        "the login of its own CLI, the person's keys in the kernel, "
+        "abstract sockets, such as those of X11 and dbus"
+    )
+    seal_of(KEYS)
+    assert load_level(place.workplace).words.endswith(f"CLI, {SOCKETS}")
+    place.configure("[sandbox]\nnetwork = false\n")
+    assert SOCKETS not in load_level(place.workplace).words
+    seal_of(SOCKETS)
+    assert load_level(place.workplace).words.endswith(f"CLI, {KEYS}")
+
+
+def test_the_level_names_what_is_not_confined(place, seal_of):
+    seal_of(KEYS, SOCKETS)
     assert load_level(place.workplace).words.endswith(
         "not confined: the network, the login of its own CLI"
     )

@@ -14,7 +14,7 @@ from crew.system.processes.start_command import (
     terminal_command,
     unmet_limit,
 )
-from crew.system.sandbox import forwarder
+from crew.system.sandbox import forwarder, seal
 from crew.system.sandbox.allowed import EVERYTHING, Allowed
 from crew.system.sandbox.bubblewrap import PROBE, bubblewrap
 from crew.system.sandbox.by_proxy import ByProxy
@@ -372,3 +372,16 @@ def test_a_copy_is_handed_over_as_an_open_file(tmp_path):
     line = terminal_command("x", allowed, wrapper=Wrapper(bwrap="b"), cwd=home)
     assert f"--file 3 '{file}'" in line
     assert line.endswith(f"terminal_job.py sh -c x 3<'{file}'")
+
+
+@pytest.mark.parametrize(
+    ("closed", "is_confined", "is_sealed"),
+    [({"keys"}, True, True), ({"keys"}, False, False), ((), True, False)],
+)
+def test_a_terminal_is_sealed_if_that_closes_anything(closed, is_confined, is_sealed):
+    wrapper = Wrapper(bwrap="b", closed=frozenset(closed))
+    line = terminal_command(
+        "x", Allowed(may_write_anywhere=not is_confined), wrapper=wrapper, cwd=WORK
+    )
+    start = f"{sys.executable} -I -S {seal.__file__} b " if is_sealed else "b "
+    assert line.startswith(start)

@@ -6,6 +6,7 @@ from crew.domain.upkeep.findings import Finding
 from crew.runner.sandbox.confinement import limits_of
 from crew.system.processes.process import load_wrapper
 from crew.system.processes.start_command import Wrapper
+from crew.system.sandbox.seal import KEYS, SOCKETS
 from crew.workplace import Workplace
 
 _CONFINED = "confines steps, reviews, gates, setup commands and terminals"
@@ -35,7 +36,8 @@ def load_level(workplace: Workplace) -> Level:
             fix=_FIX,
         )
     tool = "bubblewrap" if wrapper.bwrap else "sandbox-exec"
-    return Level(words=f"{tool} {_CONFINED}; not confined: {', '.join(_open_ends(workplace))}")
+    ends = (*_open_ends(workplace), *_not_sealed(workplace, wrapper))
+    return Level(words=f"{tool} {_CONFINED}; not confined: {', '.join(ends)}")
 
 
 def sandbox_finding(workplace: Workplace) -> Finding:
@@ -56,6 +58,15 @@ def _open_ends(workplace: Workplace) -> tuple[str, ...]:
         *(("the repository's .git (linked worktrees)",) if _is_linked(workplace) else ()),
         *(("what [sandbox] allow_write names",) if settings.sandbox.allow_write else ()),
     )
+
+
+def _not_sealed(workplace: Workplace, wrapper: Wrapper) -> tuple[str, ...]:
+    """What an older kernel, or a bubblewrap with the rights of root, leaves open."""
+    if not wrapper.bwrap:
+        return ()
+    # Abstract sockets belong to a network, and without the person's there are none of theirs.
+    ends = (KEYS, SOCKETS) if workplace.settings.sandbox.network is True else (KEYS,)
+    return tuple(end for end in ends if end not in wrapper.closed)
 
 
 def _open_network(workplace: Workplace) -> tuple[str, ...]:

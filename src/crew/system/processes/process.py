@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.frozen import frozen
@@ -22,6 +22,8 @@ from crew.system.private_files import open_private
 from crew.system.processes.end_process import Child, end, exit_of
 from crew.system.processes.ownership import MARKER_VARIABLE, kill_leftovers, owned_processes
 from crew.system.processes.pipes import Pipes, Take, Talk
+from crew.system.processes.process_end import ProcessEnd, Reason, process_end
+from crew.system.processes.sealed_start import closed_by_seal, sealed
 from crew.system.processes.start_command import (
     Wrapper,
     copies_opened,
@@ -47,21 +49,7 @@ __all__ = [
     "working_bwrap",
 ]
 
-Reason = Literal["exited", "timeout", "stalled", "lingered", "not_found", "killed", "failed"]
-
 STDERR_TAIL = 16_384
-_ENDED_BY = {
-    128 + number: number.name
-    for number in (
-        signal.SIGINT,
-        signal.SIGQUIT,
-        signal.SIGABRT,
-        signal.SIGBUS,
-        signal.SIGKILL,
-        signal.SIGSEGV,
-        signal.SIGTERM,
-    )
-}
 
 
 @frozen
@@ -78,22 +66,6 @@ class ProcessOrder:
     idle_timeout_s: float = 600.0
     sandbox: Sandbox = "auto"
     allowed: Allowed = EVERYTHING  # what it may reach, where a sandbox can enforce it
-
-
-@frozen
-class ProcessEnd:
-    """How it ended. `code` is as in a shell (128 + n for signal n).
-
-    `exited`: by itself. `killed`: by a signal that was not ours. `timeout`, `stalled`: by us, after
-    its time limit or its limit of silence. `lingered`: by us, because it continued after its input
-    was closed. `not_found`: there is no such program. `failed`: crew could not start it or could
-    not write its log. `message` is empty only for `exited`.
-    """
-
-    code: int
-    reason: Reason
-    message: str = ""
-    stderr_tail: str = ""
 
 
 async def run_process(
@@ -134,11 +106,20 @@ def working_bwrap() -> str | None:
     bwrap = shutil.which("bwrap")
     if bwrap is None:
         return None
+    return bwrap if _closed_by_seal(bwrap) or _starts(bwrap) else None
+
+
+@functools.cache
+def _closed_by_seal(bwrap: str) -> frozenset[str]:
+    """What a seal closes; nothing if this bubblewrap needs the rights of its owner to start."""
+    return closed_by_seal() if sealed(lambda: _starts(bwrap)) else frozenset()
+
+
+def _starts(bwrap: str) -> bool:
     probe = (bwrap, *PROBE, "--", "true")
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-        if subprocess.run(probe, capture_output=True, check=False, timeout=20).returncode == 0:
-            return bwrap
-    return None
+        return subprocess.run(probe, capture_output=True, check=False, timeout=20).returncode == 0
+    return False
 
 
 def become(argv: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
@@ -150,7 +131,9 @@ def become(argv: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
 def load_wrapper(sandbox: Sandbox, allowed: Allowed) -> Wrapper:
     """What confines programs on this machine. Raises if `sandbox` or `allowed` needs more."""
     is_on = sandbox != "off"
-    wrapper = Wrapper(bwrap=working_bwrap(), has_seatbelt=has_seatbelt()) if is_on else Wrapper()
+    bwrap = working_bwrap() if is_on else None
+    closed = _closed_by_seal(bwrap) if bwrap else frozenset[str]()
+    wrapper = Wrapper(bwrap=bwrap, has_seatbelt=is_on and has_seatbelt(), closed=closed)
     if wrapper == Wrapper() and is_on and sandbox != "auto":
         raise CrewError(
             f'no sandbox works here, and [sandbox] mode = "{sandbox}" runs nothing without one',
@@ -194,7 +177,8 @@ def _spawn(order: ProcessOrder, wrapper: Wrapper) -> Child:
                 pipe_fd=theirs,
                 copy_fds=copy_fds,
             )
-            top = _popen(argv, order, (theirs, *copy_fds))
+            start = functools.partial(_popen, argv, order, (theirs, *copy_fds))
+            top = sealed(start) if wrapper.seals(order.allowed) else start()
     except (
         OSError,
         ValueError,
@@ -256,7 +240,8 @@ async def _accompany(
         await even_if_cancelled(end(child, pipes, exited))
     if pipes.broken.done():
         raise pipes.broken.result()
-    return _ending(order, reason, child.top.returncode, tail.text)
+    limits = {"timeout": order.timeout_s, "stalled": order.idle_timeout_s}
+    return process_end(reason, child.top.returncode, limits=limits, stderr_tail=tail.text)
 
 
 def _ignore(_chunk: bytes) -> None:
@@ -297,21 +282,6 @@ def _limits(
         yield quiet_since + order.idle_timeout_s, "stalled"
     if talk.lingers_until is not None:
         yield talk.lingers_until, "lingered"
-
-
-def _ending(order: ProcessOrder, reason: Reason, code: int | None, stderr_tail: str) -> ProcessEnd:
-    code = 128 + signal.SIGKILL if code is None else code
-    code = code if code >= 0 else 128 - code
-    message = ""
-    if reason == "timeout":
-        message = f"ended after its limit of {order.timeout_s:g} s"
-    elif reason == "stalled":
-        message = f"ended after {order.idle_timeout_s:g} s without output"
-    elif reason == "lingered":
-        message = "ended by crew, since it did not end by itself"
-    elif code in _ENDED_BY:
-        reason, message = "killed", f"ended by {_ENDED_BY[code]}"
-    return ProcessEnd(code=code, reason=reason, message=message, stderr_tail=stderr_tail)
 
 
 @effect("agents.detach")

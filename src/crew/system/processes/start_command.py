@@ -10,6 +10,7 @@ from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
 from crew.system.processes import reaper, terminal_job
+from crew.system.sandbox import seal
 from crew.system.sandbox.allowed import EVERYTHING, Allowed
 from crew.system.sandbox.bubblewrap import bubblewrap
 from crew.system.sandbox.mounts import Access, Mount, current_mounts
@@ -22,6 +23,11 @@ class Wrapper:
 
     bwrap: str | None = None
     has_seatbelt: bool = False
+    closed: frozenset[str] = frozenset()  # what a seal around bubblewrap closes
+
+    def seals(self, allowed: Allowed) -> bool:
+        """Whether a program that is confined in this way starts sealed."""
+        return bool(self.closed) and not allowed.may_write_anywhere
 
 
 def has_seatbelt() -> bool:
@@ -104,7 +110,9 @@ def confined(
     """A command that a person starts, in its sandbox; without one, the command itself."""
     mounts = current_mounts(allowed)
     if wrapper.bwrap:
-        return bubblewrap(argv, allowed, mounts, bwrap=wrapper.bwrap, cwd=cwd, copy_fds=copy_fds)
+        sealed = (sys.executable, "-I", "-S", seal.__file__) if wrapper.seals(allowed) else ()
+        start = bubblewrap(argv, allowed, mounts, bwrap=wrapper.bwrap, cwd=cwd, copy_fds=copy_fds)
+        return (*sealed, *start)
     return seatbelt(argv, allowed, mounts) if wrapper.has_seatbelt else tuple(argv)
 
 
