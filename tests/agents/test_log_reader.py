@@ -18,6 +18,9 @@ RECORDED = Path(__file__).parent / "recorded_logs"
 LOGS = sorted(RECORDED.glob("*.log"))
 
 
+BRACKETS = '{"a":' * 100_000
+
+
 def shown(*lines: str) -> list[str]:
     return [line.text for entry in entries_of_lines(lines) for line in entry_lines(entry)]
 
@@ -69,11 +72,33 @@ def test_no_line_of_a_known_program_is_shown_as_json(log):
         '{"sessionID": "ses_1", "type": "unheard-of"}',
         '{"id": 1}',
         "[" * 100_000,
-        '{"a":' * 100_000,
     ],
 )
 def test_a_line_that_is_not_known_is_shown_as_it_is(line):
     assert entries_of(line) == (LogEntry(kind="text", text=line),)
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        (
+            '{"type": "tool_use_summary", "summary": "Read 3 files", "uuid": "u-1"}',
+            "tool_use_summary: Read 3 files",
+        ),
+        (
+            '{"method": "news/ended", "params": {"item": {"type": "news", "text": "a\\nDONE"}}}',
+            "news/ended news: a",
+        ),
+        (json.dumps({"type": "news", "text": "x" * 999}), f"news: {'x' * 193}…"),
+        (
+            json.dumps({"type": "news", "data": ["x" * 999]}),
+            f'{{"type": "news", "data": ["{"x" * 172}…',
+        ),
+        (BRACKETS, f"{BRACKETS[:199]}…"),
+    ],
+)
+def test_of_an_event_that_is_not_known_one_short_line_is_shown(line, text):
+    assert entries_of(line) == (LogEntry(kind="text", text=text),)
 
 
 def test_values_are_typed_the_same_for_every_program():
@@ -116,6 +141,20 @@ def test_a_result_is_cut_to_its_first_lines_and_an_error_in_it_is_red():
 def test_the_words_of_a_helper_are_indented():
     said = claude({"type": "text", "text": "a\nb"}, parent_tool_use_id="toolu_1")
     assert shown(said) == ["    a", "    b"]
+
+
+def test_the_thread_of_a_helper_of_codex_is_no_word_of_the_agent():
+    lines = (RECORDED / "codex-helper.log").read_text().splitlines()
+    said = [(one.text, one.is_helper) for one in entries_of_lines(lines) if one.kind == "said"]
+    assert said == [("two\nDONE", True), ("one", False), ("DONE", False)]
+    ended = [one for one in entries_of_lines(lines) if one.kind in {"cost", "ended"}]
+    assert [(one.kind, one.input_tokens) for one in ended] == [("cost", 400), ("ended", 0)]
+
+
+def test_a_helper_of_codex_that_fails_to_start_is_shown():
+    item = {"type": "collab_tool_call", "tool": "spawn_agent", "prompt": "look", "status": "failed"}
+    events = [{"type": f"item.{kind}", "item": item} for kind in ("started", "completed")]
+    assert shown(*map(json.dumps, events)) == ["• spawn agent: look", "  failed"]
 
 
 def test_a_permission_that_a_program_asks_for_is_shown():

@@ -7,7 +7,7 @@ import pytest
 
 from crew.runner.views import log_end
 from crew.runner.views.log_end import BLOCK, LAST_BYTES, size_of, start_of_last, steps_from_end
-from crew.runner.views.step_log import says_done
+from crew.runner.views.step_log import note_messages, says_done, start_step
 
 
 def last(log, count):
@@ -113,7 +113,53 @@ PRINTS = {"message": {"content": [{"type": "tool_result", "content": "DONE"}]}}
 )
 def test_done_counts_as_the_agents_own_word_alone(tmp_path, event, is_done):
     log = tmp_path / "log"
-    log.write_text(
-        f"=== A: step 1.1/1/1/1 ===\nDONE\n=== A: step 1.1/1/2/1 ===\n{json.dumps(event)}\n"
-    )
-    assert says_done(log, "DONE") is is_done
+    log.write_bytes(header("1.1/1/1/1") + b"DONE\n" + header("1.1/1/2/1"))
+    with log.open("a") as file:
+        file.write(f"{json.dumps(event)}\n")
+    assert says_done(log, "DONE", step="1.1/1/2/1") is is_done
+
+
+FINISHED = json.dumps({"type": "assistant", **SAYS})
+
+
+def test_a_step_begins_on_a_line_of_its_own_after_one_that_was_killed(tmp_path):
+    log = tmp_path / "log"
+    start_step(log, agent="A", step="1.1/1/1/1")
+    with log.open("a") as file:
+        file.write(f'{FINISHED}\n{{"type":"assistant","message":{{"content":[{{"text":"make te')
+    start_step(log, agent="A", step="1.1/1/1/2")
+    assert log.read_text().splitlines()[-1] == "=== A: step 1.1/1/1/2 ==="
+    assert not says_done(log, "DONE", step="1.1/1/1/2")
+    note_messages(log, ["m1"])
+    with log.open("a") as file:
+        file.write(FINISHED)
+    assert says_done(log, "DONE", step="1.1/1/1/2")
+    assert log.read_text().splitlines()[3:] == [
+        "=== A: step 1.1/1/1/2 ===",
+        "=== got the message m1 ===",
+        FINISHED,
+    ]
+
+
+def test_a_step_that_was_killed_before_its_first_line_has_not_said_done(tmp_path):
+    log = tmp_path / "log"
+    assert not says_done(log, "DONE", step="1.1/1/1/1")
+    log.write_bytes(header("1.1/1/1/1") + b"DONE\n")
+    assert says_done(log, "DONE", step="1.1/1/1/1")
+    assert not says_done(log, "DONE", step="1.1/2/1/1")
+
+
+def test_a_long_step_is_read_from_its_first_line(tmp_path):
+    """The line that names the agent's own thread is the first one."""
+    log = tmp_path / "log"
+    opened = {"id": 2, "result": {"thread": {"id": "own"}}}
+    item = {"type": "agentMessage", "text": "DONE"}
+    said = {"method": "item/completed", "params": {"threadId": "helper", "item": item}}
+    noise = b"x" * 99 + b"\n"
+    lines = [json.dumps(one).encode() + b"\n" for one in (opened, said)]
+    log.write_bytes(header("1.1/1/1/1") + lines[0] + noise * 9_999 + lines[1])
+    assert not says_done(log, "DONE", step="1.1/1/1/1")
+    own = json.dumps({**said, "params": {"threadId": "own", "item": item}})
+    with log.open("a") as file:
+        file.write(f"{own}\n")
+    assert says_done(log, "DONE", step="1.1/1/1/1")

@@ -157,6 +157,9 @@ class SimulatedOutside:
         nested = ("app",) if found.head in self.state.linked else ()
         return WorkSeen(head=found.head, uncommitted=tuple(sorted(found.dirty)), nested=nested)
 
+    async def said_done(self, _run: Run) -> bool:
+        return False
+
     async def run_step(self, call: StepCall) -> StepOutcome:
         state, session = self.state, call.run.session
         assert session not in state.sessions_open, "two writers in one session"

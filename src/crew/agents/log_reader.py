@@ -1,7 +1,7 @@
 """Reads the log of an agent, whatever program wrote it, as entries that a person can read.
 
 A log does not tell which program wrote a line, so each program's reader is asked in turn. A line
-that none of them knows is an entry too: nothing is lost.
+that none of them knows is an entry too; of an event only its name and its words, cut to one line.
 """
 
 import json
@@ -17,21 +17,32 @@ from crew.agents.gemini.gemini_log import gemini_entries
 from crew.agents.opencode.opencode_log import opencode_entries
 from crew.agents.scripted.scripted_log import scripted_entries
 from crew.domain.kernel.log_entry import Entries, LogEntry
+from crew.domain.kernel.text import one_line
 
 LONGEST_TEXT = 10_000
+LONGEST_UNKNOWN = 200
 _KEPT_AT_END = 2_000
+_WORDS = ("summary", "message", "text", "content", "title", "description", "prompt")
+"""Fields in which an event that is not known may have words."""
+
 _HEADER = re.compile(r"=== (\S+: step \S+) ===")
 _READERS = (claude_entries, codex_entries, opencode_entries, gemini_entries, scripted_entries)
 
 
 def entries_of(line: str) -> Entries:
     """The entries of one line; empty for a line that only the program's own caller needs."""
-    event = _event(line)
+    return _entries_of(line, _event(line))
+
+
+def _entries_of(line: str, event: Event | None) -> Entries:
     if event is None:
         header = _HEADER.fullmatch(line)
-        return (LogEntry(kind="step" if header else "text", text=header[1] if header else line),)
+        if header is not None:
+            return (LogEntry(kind="step", text=header[1]),)
+        is_cut = line.startswith("{") and len(line) > LONGEST_UNKNOWN  # in the middle of an event
+        return (LogEntry(kind="text", text=_short(line) if is_cut else line),)
     found = _message_entries(event) if _is_message(event) else _event_entries(event)
-    return (LogEntry(kind="text", text=line),) if found is None else found
+    return (LogEntry(kind="text", text=_unknown(event, line)),) if found is None else found
 
 
 class LogReader:
@@ -42,6 +53,7 @@ class LogReader:
         self._costs: dict[bool, LogEntry] = {}  # of this step, and of the session
         self._last: LogEntry | None = None
         self._repeats_the_past = False
+        self._thread = ""  # of Codex: the agent's own, beside those of its helpers
 
     def read(self, line: str) -> Iterator[LogEntry]:
         for entry in self._present(line):
@@ -73,7 +85,16 @@ class LogReader:
             return ()
         elif line.startswith("{"):  # the answer that opens the session
             self._repeats_the_past = False
-        return entries_of(line)
+        event = _event(line)
+        found = _entries_of(line, event)
+        return found if event is None or not self._is_of_helper(event) else _of_helper(found)
+
+    def _is_of_helper(self, event: Event) -> bool:
+        """Whether Codex reports it of another thread than the one that the step opened."""
+        opened = text_of(mapping(mapping(event, "result"), "thread"), "id")
+        self._thread = opened or self._thread
+        thread = text_of(mapping(event, "params"), "threadId")
+        return bool(self._thread and thread) and thread != self._thread
 
     def _take(self, entry: LogEntry) -> Iterator[LogEntry]:
         if entry.kind == "cost" and entry.is_part:
@@ -95,6 +116,21 @@ class LogReader:
         if shown != self._last or not _repeats(entry):
             yield shown
         self._last = shown if shown.kind != "cost" else self._last
+
+
+def _unknown(event: Event, line: str) -> str:
+    """The name of an event and the first words in it, or the beginning of its line."""
+    levels = [event, mapping(event, "params")]
+    levels += [inner for level in levels for inner in level.values() if isinstance(inner, dict)]
+    names = [text_of(level, name) for level in levels for name in ("method", "type", "subtype")]
+    words = next((w for level in levels for n in _WORDS if (w := text_of(level, n))), "")
+    name = " ".join(dict.fromkeys(filter(None, names)))
+    return _short(f"{name}: {words}" if name and words else line)
+
+
+def _short(text: str) -> str:
+    is_short = len(text) <= LONGEST_UNKNOWN and "\n" not in text
+    return text if is_short else one_line(text, limit=LONGEST_UNKNOWN)
 
 
 def _event(line: str) -> Event | None:
@@ -130,6 +166,12 @@ def _message_entries(message: Event) -> Entries | None:
 def _event_entries(event: Event) -> Entries | None:
     found = (read(event) for read in _READERS)
     return next((entries for entries in found if entries is not None), None)
+
+
+def _of_helper(entries: Entries) -> Entries:
+    """The entries of a helper. Its cost is a part of the step's, and its end does not end that."""
+    own = (one for one in entries if one.kind != "ended")
+    return tuple(one if one.kind == "cost" else replace(one, is_helper=True) for one in own)
 
 
 def _is_same(before: LogEntry, part: LogEntry) -> bool:

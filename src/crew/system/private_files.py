@@ -53,6 +53,16 @@ def append_private(path: Path, content: bytes) -> None:
         file.write(content)
 
 
+def append_lines(path: Path, lines: bytes) -> None:
+    """Append whole lines; they begin on a line of their own, also after one that was cut off."""
+    make_private_folder(path.parent)
+    handle = open_private(path, os.O_RDWR | os.O_APPEND)
+    with os.fdopen(handle, "ab") as file:
+        size = os.fstat(handle).st_size
+        is_cut = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
+        file.write(b"\n" + lines if is_cut else lines)
+
+
 def _leads_elsewhere(path: Path) -> bool:
     """Whether it is a link of either kind, or a pipe; what is written would go somewhere else."""
     try:

@@ -20,6 +20,7 @@ _QUIET_METHODS = re.compile(
     r"|project|serverRequest|command|process|fuzzyFileSearch|autoApprovalReview)/\w[\w/]*"
 )
 _QUIET_ITEMS = {"todo_list", "plan", "context_compaction", "image_view"}
+_HELPER_CALLS = {"collab_agent_tool_call", "collab_tool_call"}
 _SHELL = re.compile(r"/\S*sh -l?c (.+)", re.DOTALL)
 _INNER_CAPITAL = re.compile(r"(?<=[a-z])[A-Z]")
 
@@ -77,6 +78,8 @@ def _item(item: Event, *, has_ended: bool) -> Entries | None:
     kind = _snake(text_of(item, "type"))
     if kind in {"command_execution", "mcp_tool_call", "dynamic_tool_call"}:
         return (_result(item),) if has_ended else (_tool(kind, item),)
+    if kind in _HELPER_CALLS:
+        return _helper_call(item, has_ended=has_ended)
     return _ended_item(kind, item) if has_ended else ()
 
 
@@ -108,6 +111,15 @@ def _tool(kind: str, item: Event) -> LogEntry:
         return LogEntry(kind="tool", tool="shell", text=_bare(text_of(item, "command")))
     name = ": ".join(part for part in (text_of(item, "server"), text_of(item, "tool")) if part)
     return LogEntry(kind="tool", tool=name, text=argument_of(mapping(item, "arguments")))
+
+
+def _helper_call(item: Event, *, has_ended: bool) -> Entries:
+    """A helper is started, told or waited for; what it says comes in a thread of its own."""
+    if not has_ended:
+        name = _snake(text_of(item, "tool")).replace("_", " ")
+        return (LogEntry(kind="tool", tool=name, text=text_of(item, "prompt")),)
+    is_error = text_of(item, "status") == "failed"
+    return (LogEntry(kind="result", text="failed", is_error=True),) if is_error else ()
 
 
 def _result(item: Event) -> LogEntry:

@@ -79,7 +79,7 @@ async def recover(ctx: Context, command: Command) -> list[Fact]:
     agent = ctx.world().agents[str(run.agent)]
     await ctx.outside.clear_locks(task)
     look = await ctx.outside.look_at(task)
-    if look is not None and not look.uncommitted and look.done_said:
+    if look is not None and not look.uncommitted and await ctx.outside.said_done(run):
         return step_found_done(ctx.world(), run, at=ctx.now())
     if look is None:  # it is gone or incomplete: the next run makes it again
         return killed(ctx.world(), agent, at=ctx.now(), trigger="reset")

@@ -59,7 +59,7 @@ from crew.runner.prompts.step_orders import (
 from crew.runner.prompts.step_prompt import Seen, instructions, step_prompt
 from crew.runner.prompts.task_text import read_seen
 from crew.runner.sandbox.confinement import with_rights
-from crew.runner.views.step_log import note_left_out, note_messages, start_step
+from crew.runner.views.step_log import note_left_out, note_messages, says_done, start_step
 from crew.system.bounded_log import MIB
 from crew.system.threads import in_thread
 from crew.tasks.task_source import NewComment
@@ -181,6 +181,11 @@ class LocalOutside:
 
     async def look_at(self, task: Task) -> WorkSeen | None:
         return await in_thread(look_at_work, self.workplace, task)
+
+    async def said_done(self, run: Run) -> bool:
+        word = run.done_word or self.workplace.rules.done_word
+        log, step = self.workplace.task_log(run.task), f"{run.step_key}/{run.attempt}"
+        return await in_thread(says_done, log, word, step=step)
 
     async def run_step(self, call: StepCall) -> StepOutcome:
         workplace = self.workplace

@@ -26,7 +26,7 @@ from crew.domain.terminals.terminal_outcomes import Opened
 
 @frozen
 class WorkSeen:
-    """The content of a task's worktree; `done_said`: the last step's log contains DONE.
+    """The content of a task's worktree.
 
     `nested` are the paths of nested repositories, which a commit cannot contain. `off_head` are
     commits of the task's branch that are not in what is checked out. `refused` is why git refuses
@@ -38,7 +38,6 @@ class WorkSeen:
     nested: tuple[str, ...] = ()
     off_head: tuple[str, ...] = ()
     refused: str = ""
-    done_said: bool = False
 
 
 @frozen
@@ -118,6 +117,9 @@ class Outside(Protocol):
 
     async def look_at(self, task: Task) -> WorkSeen | None:
         """The content of the worktree; None if it does not exist."""
+
+    async def said_done(self, run: Run) -> bool:
+        """Whether the log of the run's last attempt has the word that ends the work."""
 
     async def run_step(self, call: StepCall) -> StepOutcome: ...
 

@@ -15,7 +15,7 @@ from crew.runner.requests.door_folder import REPORT_TOKEN
 from crew.runner.requests.tokens import Tokens
 from crew.runner.sandbox.confinement import for_command
 from crew.system.crash_points import effect
-from crew.system.private_files import append_private
+from crew.system.private_files import append_lines
 from crew.system.processes.allowed_environment import allowed_environment
 from crew.system.processes.process import ProcessEnd, ProcessOrder, run_process
 from crew.workplace import Workplace
@@ -103,7 +103,7 @@ async def run_setup(workplace: Workplace, setup: Setup, *, path: Path, log: Path
 @effect("furnish.note")
 def note(log: Path, *lines: str) -> None:
     text = "".join(f"{line}\n" for line in lines)
-    append_private(log, text.encode(errors="surrogateescape"))
+    append_lines(log, text.encode(errors="surrogateescape"))
 
 
 def _environment(workplace: Workplace, *, task: str, path: Path, branch: str) -> dict[str, str]:

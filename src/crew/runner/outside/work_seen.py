@@ -14,7 +14,6 @@ from crew.git.worktrees.branch_work import off_head
 from crew.git.worktrees.persons_commits import take_persons
 from crew.git.worktrees.worktree_status import WorktreeState
 from crew.runner.outside.outside import WorkSeen
-from crew.runner.views.step_log import says_done
 from crew.workplace import Workplace
 
 
@@ -52,7 +51,6 @@ def _seen(workplace: Workplace, task: Task, path: Path) -> WorkSeen:
         uncommitted=(*unfinished, *changed),
         nested=strays(repo, path, state, git_dir=git_dir, landed=landed),
         off_head=_off_head(workplace, task, state, git_dir),
-        done_said=says_done(workplace.task_log(task.id), workplace.rules.done_word),
     )
 
 

@@ -1,15 +1,12 @@
-"""Reads the log of a task: where a step begins, and whether the last one printed DONE."""
+"""Writes crew's own lines into the log of a task, and reads whether a step printed DONE."""
 
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from crew.agents.log_reader import entries_of
+from crew.runner.views.log_end import size_of, steps_from_end
+from crew.runner.views.read_log import chunks_between, entries_of_lines, lines_of
 from crew.system.crash_points import effect
-from crew.system.private_files import append_private
-
-_READ_LAST = 256_000
-_HEADER = re.compile(r"=== \S+: step \S+ ===")
+from crew.system.private_files import append_lines
 
 
 def start_step(log: Path, *, agent: str, step: str) -> None:
@@ -29,28 +26,27 @@ def note_left_out(log: Path, names: tuple[str, ...]) -> None:
 
 @effect("log.start")
 def _append(log: Path, words: str) -> None:
-    append_private(log, f"=== {words} ===\n".encode(errors="surrogateescape"))
+    append_lines(log, f"=== {words} ===\n".encode(errors="surrogateescape"))
 
 
-def says_done(log: Path, word: str) -> bool:
-    """Whether the last step printed the word alone on a line, as text or inside an event."""
+def says_done(log: Path, word: str, *, step: str) -> bool:
+    """Whether the agent wrote the word alone on a line in this step, the last one of the log.
+
+    A step that was killed before its first line is not in the log, and an earlier one proves
+    nothing about it. The output of tools and the words of helpers do not count either.
+    """
     try:
-        with log.open("rb") as file:
-            file.seek(0, 2)
-            file.seek(max(0, file.tell() - _READ_LAST))
-            lines = file.read().decode(errors="replace").splitlines()
+        return any(word == line.strip() for line in _said_in(log, step))
     except OSError:
         return False
-    return any(word in (said.strip() for said in _said(line)) for line in _last_step(lines))
 
 
-def _last_step(lines: list[str]) -> list[str]:
-    starts = [number for number, line in enumerate(lines) if _HEADER.fullmatch(line)]
-    return lines[starts[-1] + 1 :] if starts else lines
-
-
-def _said(line: str) -> Iterator[str]:
-    """The lines that the agent itself wrote: not a tool's output, and not a helper's words."""
-    for entry in entries_of(line):
+def _said_in(log: Path, step: str) -> Iterator[str]:
+    """The lines that the agent itself wrote in this step; none if another step is the last one."""
+    end = size_of(log)
+    start, last = next(steps_from_end(log, end=end), (0, "")) if end else (0, "")
+    if last != step:
+        return
+    for entry in entries_of_lines(lines_of(chunks_between(log, start, end))):
         if entry.kind in {"said", "text"} and not entry.is_helper:
             yield from entry.text.splitlines()
