@@ -43,6 +43,19 @@ def test_instructions_reach_the_model_and_unapproved_settings_start_nothing(
     assert sprung(tmp_path / "proof") == set()
 
 
+LINKED = [pytest.param(name, marks=pytest.mark.clis) for name in ("codex", "opencode")]
+
+
+@pytest.mark.parametrize("cli", LINKED, indirect=True)
+def test_instructions_behind_a_link_reach_the_model_too(cli, agent_of, script, order, tmp_path):
+    lay_out(order.worktree, tmp_path / "proof")
+    (order.worktree / "AGENTS.md").rename(order.worktree / "docs" / "agents.md")
+    (order.worktree / "AGENTS.md").symlink_to("docs/agents.md")
+    play = script(Say("DONE"))
+    assert run_step(agent_of(cli), order).error is None
+    assert seen(play.turns[0]) == ALWAYS[cli.name]
+
+
 @pytest.mark.ability("loads hooks, servers and skills of the repository once you approve them")
 def test_with_trust_instructions_skills_and_settings_are_those_of_the_bare_cli(
     cli, agent_of, script, order, tmp_path

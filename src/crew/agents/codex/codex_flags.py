@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from crew.agents.adapter import AgentSpec, StepOrder
-from crew.system.foreign_files import NotBelieved, read_foreign
+from crew.agents.instruction_files import instruction_file, instruction_text
+from crew.system.foreign_files import NotBelieved
 
-_LONGEST_AGENTS_MD = 100_000
 TOOLS_WITHIN_S = 60
 """A starting runner on a busy machine may need this long to serve its tools."""
 
@@ -55,8 +55,9 @@ def _agents_md(worktree: Path) -> str:
     """The repository's instructions, in the words with which Codex passes them on."""
     for name in ("AGENTS.override.md", "AGENTS.md"):
         with contextlib.suppress(OSError, NotBelieved):
-            text = read_foreign(worktree / name, max_bytes=_LONGEST_AGENTS_MD)
-            told = text.decode(errors="replace").strip()
+            if (file := instruction_file(worktree, name)) is None:
+                continue
+            told = instruction_text(file)
             return f"# AGENTS.md instructions for {worktree}\n\n{told}" if told else ""
     return ""
 

@@ -15,6 +15,7 @@ from crew.agents.environment import agent_environment
 from crew.agents.errors.limit_watch import LimitWatch
 from crew.agents.event_fields import mapping
 from crew.agents.event_stream import AgentMessages
+from crew.agents.instruction_files import instruction_file
 from crew.agents.opencode.opencode_events import OpenCodeRun, judge, limit_in
 from crew.agents.session_memory import session_memory
 from crew.agents.step_process import run_agent
@@ -140,6 +141,6 @@ def _crew_tools(order: StepOrder) -> dict[str, Any]:
 
 def _instructions(order: StepOrder) -> list[str]:
     """The repository's instructions, by path. With its project settings on it finds them itself."""
-    files = (order.worktree / name for name in _INSTRUCTIONS)
-    found = (str(file) for file in files if file.is_file() and not file.is_symlink())
+    files = (instruction_file(order.worktree, name) for name in _INSTRUCTIONS)
+    found = (str(file) for file in files if file)
     return [] if order.trusts_project else [*itertools.islice(found, 1)]
