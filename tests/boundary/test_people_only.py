@@ -178,6 +178,34 @@ try close crew -C {there} close 1
     assert scene.ok("inbox", "--json").json == []
 
 
+@pytest.mark.parametrize("mode", modes())
+@pytest.mark.parametrize("kind", ["own", "linked"])
+def test_an_agent_that_follows_hints_makes_no_crew_in_its_worktree(scene, mode, kind):
+    scene.configure(f'[worktree]\nkind = "{kind}"\n')
+    acts = f"""
+try ps crew ps
+try events crew events
+try tui crew tui
+try list crew list
+try init crew init
+try again crew init --tasks tk
+try empty env -i {shlex.quote(str(CREW))} init
+mkdir -p sub; try sub crew -C sub init; rmdir sub
+"""
+    found = steal(scene, mode, acts)
+    said = {one.stem: one.read_text() for one in found.glob("*.out")}
+    assert "crew init" not in said["ps"] + said["events"] + said["tui"] + said["list"]
+    codes = {one.stem: one.read_text().strip() for one in found.glob("*.code")}
+    views = {name: codes.pop(name) for name in ("ps", "events", "list")}
+    assert views == dict.fromkeys(views, "0" if mode == "off" else "3")
+    codes.pop("tui")
+    assert codes == dict.fromkeys(("init", "again", "empty", "sub"), "4")
+    assert (scene.status("1"), scene.git("ls-tree", "--name-only", "main", ".crew")) == (
+        "merged",
+        "",
+    )
+
+
 def test_python_is_refused_as_the_command_is(scene):
     program = scene.folder / "steal.py"
     program.write_text(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from crew.domain.kernel.errors import NotFound
+from crew.find_crew import load_folder
 
 if TYPE_CHECKING:
     from crew.workplace import Workplace
@@ -27,16 +28,20 @@ class Call:
 
     def workplace(self) -> "Workplace":
         # Slow to import, and not needed for help or a list of agents.
-        from crew.workplace import find_workplace  # noqa: PLC0415
+        from crew.workplace import Workplace  # noqa: PLC0415
 
+        return Workplace(root=self.folder().parent)
+
+    def folder(self) -> Path:
+        """The `.crew/` that this call is about, unless an agent's step cannot see it."""
         if self.is_shut_in():
             raise NotFound(
                 "this agent's step cannot see the crew it works for",
                 hint="`crew show` shows the step's own task, and `git diff` what it has changed",
                 code="shut_in",
             )
-        found = find_workplace(self.directory)
-        self.note_read_only(found.folder)
+        found = load_folder(self.directory)
+        self.note_read_only(found)
         return found
 
     def note_read_only(self, folder: Path) -> None:

@@ -95,10 +95,14 @@ def check_caller(ctx: click.Context) -> None:
     if not flags and (path in READING | WITH_TOKEN or _is_a_members(path)):
         return
     directory = (ctx.find_object(Call) or Call()).directory
-    if path == "init" and find_folder(directory.resolve()) is None:
-        return  # an agent that works on crew itself makes crews of its own
-    from crew.runner.requests.person_only import refuse_agents  # noqa: PLC0415 - reading does without
+    from crew.runner.requests.person_only import (  # noqa: PLC0415 - reading does without
+        is_worktree_of_step,
+        refuse_agents,
+    )
 
+    has_crew = find_folder(directory.resolve()) is not None
+    if path == "init" and not has_crew and not is_worktree_of_step(directory):
+        return  # an agent that works on crew itself makes crews of its own
     words = " ".join((f"crew {path}", *(f"--{name.replace('_', '-')}" for name in flags)))
     own = OWN[path](ctx.params) if path in OWN and not flags else ""
     refuse_agents(directory, f"`{words}`", own=own)

@@ -22,7 +22,7 @@ from crew.system.processes.ownership import markers_above, variables_above
 from crew.workplace import Workplace
 
 REPORT_LIMIT_S = 5.0
-DOOR, TOKEN = "CREW_DOOR", "CREW_TOKEN"
+DOOR, TOKEN, WORKTREE = "CREW_DOOR", "CREW_TOKEN", "CREW_WORKTREE"
 
 _TERMINAL, _REVIEW, _CHANNEL, _MANAGER = "pane", "review", "channel", "manager"
 _OF_CREW = frozenset({"notify", _MANAGER})
@@ -67,6 +67,17 @@ def _of_run(world: World, run: str) -> AgentProcess:
     if found is None:
         return AgentProcess(role="worker", run=run)
     return AgentProcess(role=found.role or "worker", run=run, task=found.task)
+
+
+def is_worktree_of_step(directory: Path) -> bool:
+    """Whether this folder is in the worktree of the step that this process belongs to.
+
+    The step's sandbox hides its crew: the worktree looks like a repository without one.
+    """
+    own = os.environ.get(WORKTREE) or variables_above(WORKTREE).get(WORKTREE, "")
+    here = directory.resolve()
+    top = next((at for at in (here, *here.parents) if (at / ".git").exists()), None)
+    return bool(own) and top == Path(own).resolve()
 
 
 def refuse_agents(directory: Path, act: str, *, own: str = "") -> None:

@@ -54,12 +54,11 @@ def open_view(call: Call) -> int:
     Outside a crew it shows the workspaces of the person, if there are any.
     """
     try:
-        root = load_folder(call.directory).parent
+        root = call.folder().parent
     except CrewError:
         if (code := _open_workspaces(call)) is None:
             raise
         return code
-    call.workplace()  # refuses an agent's step that cannot see its crew
     _heed_colours(call)
     from crew.front.tui.run_view import run_view  # noqa: PLC0415 - loads Textual
 

@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from crew.domain.kernel.errors import NotFound
-from crew.find_crew import load_folder
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.output import line, print_json, print_json_line, say
@@ -46,7 +45,7 @@ def events(
 
     Prints one JSON object per line, or an array with --json. A terminal gets readable lines.
     """
-    db = open_database(load_folder(call.directory) / "crew.db")
+    db = open_database(call.folder() / "crew.db")
     start = 0.0 if since is None else time.time() - since
     look = functools.partial(
         facts_after, db, subject=_subject(subject), channel=_channel(db, channel), since=start

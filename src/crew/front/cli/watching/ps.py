@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crew.config.agent_names import glance
-from crew.find_crew import load_folder
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.output import dollars, narrate, print_json, table, thousands
@@ -28,8 +27,7 @@ HEAD = ("NAME", "STATUS", "TASK", "KIND", "STEPS", "TOKENS", "COST", "NOTE")
 @pass_call
 def ps(call: Call) -> None:
     """List the agents and what they do."""
-    folder = load_folder(call.directory)
-    call.note_read_only(folder)
+    folder = call.folder()
     db = open_database(folder / "crew.db")
     sessions = runs_at_terminals(folder, db)
     world = load_agents(db)
