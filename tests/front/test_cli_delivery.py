@@ -152,3 +152,38 @@ def test_a_branch_that_was_merged_and_deleted_blocks_no_branch_below_its_name(sc
     below = _land_on(scene, "feature/login")
     assert scene.git("show", f"main:file-{task}") == task
     assert scene.git("show", f"feature/login:file-{below}") == below
+
+
+def test_a_branch_that_was_merged_and_deleted_leaves_nothing_to_deliver(scene):
+    _land_on(scene, "feature")
+    scene.git("merge", "-q", "feature")
+    scene.git("branch", "-d", "feature")
+    scene.ok("doctor")
+    scene.ok("doctor", "--repair")
+    assert scene.ok("run", "--drain", "--json").json["waiting"] == []
+    assert scene.git("for-each-ref", "refs/crew/landed/feature") == ""
+
+
+def test_a_branch_that_was_deleted_without_a_merge_leaves_nothing_to_deliver(scene):
+    task = _land_on(scene, "feature")
+    scene.git("branch", "-D", "feature")
+    scene.ok("doctor", "--repair")
+    scene.ok("run", "--drain", "-q")
+    assert scene.git("show", f"refs/crew/landed/feature:file-{task}") == task
+
+
+@pytest.mark.parametrize("way", [("run", "--drain"), ("merge", "1"), ("doctor", "--repair")])
+def test_a_landing_that_the_person_merges_instead_of_its_deleted_branch_is_merged(scene, way):
+    scene.git("switch", "-q", "-c", "feature")
+    scene.ok("new", "--title", "one")
+    assert scene.crew("run", "--drain", "-q", **LANDED).code == KILLED
+    scene.git("switch", "-q", "main")
+    scene.git("branch", "-D", "feature")
+    said = scene.crew("run", "--drain", "--json")
+    assert said.code == 75, said
+    remedy = said.json["waiting"][0]["remedy"]
+    assert remedy.endswith("git branch feature refs/crew/landed/feature")
+    scene.git("merge", "-q", "refs/crew/landed/feature")
+    scene.ok(*way)
+    assert scene.status("1") == "merged"
+    scene.ok("doctor")

@@ -492,7 +492,24 @@ def test_a_target_that_was_deleted_waits(repo, person):
     land(repo, person, {"a.txt": "landed\n"})
     person.git("switch", "-q", "--detach")
     person.git("branch", "-D", "main")
-    assert "no longer exists" in deliver(repo, "main", hold_s=0).reason
+    told = deliver(repo, "main", hold_s=0)
+    assert "no longer exists" in told.reason
+    assert told.remedy.endswith("git branch main refs/crew/landed/main")
+
+
+def test_a_target_that_was_deleted_is_over_once_another_branch_has_what_landed(repo, person):
+    commit = land(repo, person, {"a.txt": "landed\n"})
+    person.git("switch", "-q", "-c", "trunk")
+    person.git("branch", "-D", "main")
+    assert deliver(repo, "main", landed=frozenset({commit}), hold_s=0).state == "waiting"
+    person.git("merge", "-q", landed_ref("main"))
+    to_land = person.git("commit-tree", "-m", "green", "-p", commit, f"{commit}^{{tree}}")
+    believed = frozenset({commit, to_land})
+    assert deliver(repo, "main", landed=believed, hold_s=0).state == "waiting"
+    told = deliver(repo, "main", landed=frozenset({commit}), hold_s=0)
+    assert (told.state, told.commit) == ("over", commit)
+    assert commit_of(repo, landed_ref("main")) is None
+    assert deliver(repo, "main", landed=frozenset({commit}), hold_s=0).state == "over"
 
 
 # A person in the very same moment

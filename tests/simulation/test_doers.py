@@ -122,6 +122,20 @@ def test_a_delivery_merges_the_tasks_that_the_branch_has_now_and_no_other():
     assert delivered(Branch("a", "ab"), "abc").state == TaskState.DONE
 
 
+def test_work_for_a_branch_that_was_merged_and_deleted_is_merged():
+    class Deleted:
+        async def deliver(self, target, *, landed):
+            return Delivered(state="over", commit="ab")
+
+    task = Task(id="1", state=TaskState.DONE, target="main", queued_at=1.0, landed_commit="ab")
+    queue = MergeQueue(id="main", integration="ab", waiting="it no longer exists", delivered_at=1.0)
+    world = with_rows([queue, task])
+    ctx = SimpleNamespace(outside=Deleted(), world=lambda: world, now=lambda: 2.0)
+    after = apply_all(world, asyncio.run(deliver(ctx, Deliver(subject="main"))))
+    assert after.tasks["1"].state == TaskState.MERGED
+    assert after.queues["main"] == MergeQueue(id="main")
+
+
 class Busy(Branch):
     """A target branch that gets a commit of a person before each delivery."""
 

@@ -16,6 +16,7 @@ from crew.domain.kernel.frozen import frozen
 from crew.domain.merging import merge_outcomes
 from crew.domain.provider_limits import all_retried
 from crew.domain.runs.verdicts import reviews_lost
+from crew.git.delivery.deleted_targets import is_over
 from crew.git.delivery.delivery import repair_sync
 from crew.git.delivery.landed_refs import landed_tips, restore_landed
 from crew.store.request_queue import drop_requests
@@ -46,6 +47,10 @@ def _restore_landed(runner: Runner) -> None:
 def _find_landed(runner: Runner) -> None:
     tips = landed_tips(runner.workplace.repo)
     runner.engine.record(merge_outcomes.found(runner.engine.world, tips, at=time.time()))
+    over = [target for target, tip in tips.items() if is_over(runner.workplace.repo, target, tip)]
+    queues = runner.engine.world.queues
+    asked = [merge_outcomes.delivery_asked(queues[target], at=time.time()) for target in over]
+    runner.engine.record(asked)
 
 
 def _try_kinds_again(runner: Runner) -> None:

@@ -167,6 +167,42 @@ def delivered(
     ]
 
 
+_AS_NEW: "MergeQueueFields" = {
+    "integration": "",
+    "base": "",
+    "base_proven": True,
+    "chain": (),
+    "trials": (),
+    "held": (),
+    "cleared": (),
+    "results": (),
+    "delivered": "",
+    "delivered_at": None,
+    "waiting": "",
+    "remedy": "",
+    "upstream": False,
+    "overtaken": 0,
+    "target_seen": "",
+}
+
+
+def target_deleted(world: World, target: str, *, arrived: Collection[str], at: float) -> list[Fact]:
+    """Record that a person deleted the target and has all its landed work in other branches.
+
+    Its queue is as new, since the person may make another branch of that name.
+    """
+    return [
+        noted(world.queues[target], "target_deleted", at=at, **_AS_NEW),
+        *(moved(world.tasks[task], "delivered", to=TaskState.MERGED, at=at) for task in arrived),
+    ]
+
+
+def delivery_asked(queue: MergeQueue, *, at: float) -> Fact:
+    """Deliver at once, even if the last delivery was just now or had everything."""
+    fresh: MergeQueueFields = {"delivered": "", "delivered_at": None, "waiting": "", "remedy": ""}
+    return noted(queue, "delivery_asked", at=at, **fresh)
+
+
 def landings_lost(tasks: Iterable[Task], *, at: float) -> list[Fact]:
     """A person has set the integration ref back, so the tasks that it lost land again."""
     return [noted(task, "landing_lost", at=at, landed_commit="") for task in tasks]

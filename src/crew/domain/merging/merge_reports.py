@@ -65,7 +65,7 @@ class Assembled:
 
 @frozen
 class Delivered:
-    """The result of a delivery: current, delivered, waiting or diverged.
+    """The result of a delivery: current, delivered, waiting, diverged or over.
 
     `commit` is the tip of the target branch; `is_shown` means that a checkout shows it.
     """

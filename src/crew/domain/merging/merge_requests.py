@@ -1,18 +1,15 @@
 """What people ask of merge queues: merge a done task, deliver landed work."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.frozen import frozen
+from crew.domain.merging.merge_outcomes import delivery_asked
 from crew.domain.requests import Answer, Asked, Verb, find_task, typed
 from crew.domain.rows.task import TaskState
 from crew.domain.tasks.readiness import SHOW, no_commit
 from crew.domain.world import World, noted
-
-if TYPE_CHECKING:
-    from crew.domain.row_changes import MergeQueueFields
 
 
 @frozen
@@ -64,10 +61,7 @@ def deliver(asked: Asked[DeliverTarget]) -> Answer:
 def _delivery_asked(world: World, target: str, *, at: float) -> tuple[Fact, ...]:
     """Deliver at once, even if the last delivery was just now."""
     queue = world.queues.get(target)
-    if queue is None:
-        return ()
-    fresh: MergeQueueFields = {"delivered": "", "delivered_at": None, "waiting": "", "remedy": ""}
-    return (noted(queue, "delivery_asked", at=at, **fresh),)
+    return () if queue is None else (delivery_asked(queue, at=at),)
 
 
 def look(asked: Asked[Look]) -> Answer:  # noqa: ARG001 - every verb is asked in the same way

@@ -16,20 +16,22 @@ from crew.git.delivery.checkout_sync import (
     repair_stale_index,
     sync_checkout,
 )
+from crew.git.delivery.deleted_targets import is_persons, keep_command
 from crew.git.merges.merges import contains
-from crew.git.refs import Moved, advance
+from crew.git.refs import Moved, advance, delete_ref
 from crew.git.repository import Repository, ref_tip
 from crew.git.worktrees import worktree_admin
 from crew.git.worktrees.worktree_list import worktree_paths
 from crew.system.file_locks import held
 
-State = Literal["current", "delivered", "waiting", "diverged"]
+State = Literal["current", "delivered", "waiting", "diverged", "over"]
 
 
 @frozen
 class Delivery:
     """The result of a delivery. `commit` is the current commit of the target.
 
+    It is `over` if the target was deleted and other branches of the person have all that landed.
     `remedy` is the next command for the person, even after a success.
     `is_shown` means that the files of a checkout changed too.
     """
@@ -75,10 +77,7 @@ def _deliver(
     branch = f"refs/heads/{target}"
     tip, landed = ref_tip(repo, branch), ref_tip(repo, landed_ref(target))
     if tip is None:
-        raise Waiting(
-            f"the branch {target} no longer exists",
-            hint=f"create it again: git branch {target} {landed_ref(target)}",
-        )
+        return _without_target(repo, target, landed, believed or frozenset())
     if landed is None or contains(repo, ancestor=landed, descendant=tip):
         return Delivery(state="current", commit=tip)
     if believed and landed not in believed:
@@ -96,6 +95,21 @@ def _deliver(
         return Delivery(state="delivered", commit=landed, is_shown=False)
     moved = sync_checkout(repo, checkout, old=tip, new=landed, hold_s=hold_s, lock=lock)
     return Delivery(state="delivered", commit=landed, remedy=_update_command(checkout.path, moved))
+
+
+def _without_target(
+    repo: Repository, target: str, landed: str | None, believed: frozenset[str]
+) -> Delivery:
+    """The delivery to a branch that a person deleted, also after a kill between ref and record."""
+    commits = believed | {landed} if landed else believed
+    if not all(is_persons(repo, commit) for commit in commits):
+        raise Waiting(
+            f"the branch {target} no longer exists",
+            hint=f"make a branch of what landed: {keep_command(repo, target)}",
+        )
+    if landed:
+        delete_ref(repo, landed_ref(target), expected=landed)
+    return Delivery(state="over", commit=landed or "", is_shown=False)
 
 
 def _diverged(target: str, tip: str) -> Delivery:

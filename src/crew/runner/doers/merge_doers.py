@@ -216,6 +216,9 @@ async def deliver(ctx: Context, command: Command) -> list[Fact]:
             is_shown=done.is_shown,
         )
     landed = undelivered(ctx.world(), target)
+    if done.state == "over":
+        arrived = [task.id for task in landed]
+        return merge_outcomes.target_deleted(ctx.world(), target, arrived=arrived, at=ctx.now())
     tips = await ctx.outside.tips(target)
     if done.state == "current":
         arrived = await _arrived(ctx, target, done.commit)

@@ -8,6 +8,7 @@ from crew.domain.kernel.names import landed_ref
 from crew.domain.merging.merge_plan import undelivered as undelivered_tasks
 from crew.domain.requests import Request
 from crew.domain.world import World
+from crew.git.delivery.deleted_targets import is_over
 from crew.git.delivery.landed_refs import landed_tips
 from crew.git.merges.merges import contains
 from crew.git.repository import ref_tip
@@ -29,24 +30,32 @@ class Late:
 def undelivered(workplace: "Workplace") -> dict[str, Late]:
     """Late work by target branch, from git and the store; either is enough."""
     world, tips = load_world(workplace.db), landed_tips(workplace.repo)
-    late = [target for target, tip in tips.items() if not _has(workplace, target, tip)]
+    late = [target for target, tip in tips.items() if _is_late(workplace, world, target, tip)]
     recorded = [task.target for task in world.tasks.values() if task.awaits_delivery]
     waiting = [queue.id for queue in world.queues.values() if queue.waiting]
-    return {target: _late(world, target) for target in sorted({*late, *recorded, *waiting})}
+    targets = sorted({*late, *recorded, *waiting})
+    return {target: _late(workplace, world, target, tips.get(target)) for target in targets}
 
 
-def _has(workplace: "Workplace", target: str, landed: str) -> bool:
+def _is_late(workplace: "Workplace", world: World, target: str, landed: str) -> bool:
+    """Whether the branch lacks landed work; a person may delete it after the delivery."""
     branch = ref_tip(workplace.repo, f"refs/heads/{target}")
-    return branch is not None and contains(workplace.repo, ancestor=landed, descendant=branch)
+    if branch is not None:
+        return not contains(workplace.repo, ancestor=landed, descendant=branch)
+    queue = world.queues.get(target)
+    was_delivered = queue is not None and queue.delivered == landed
+    return not was_delivered and not is_over(workplace.repo, target, landed)
 
 
-def _late(world: World, target: str) -> Late:
+def _late(workplace: "Workplace", world: World, target: str, landed: str | None) -> Late:
     queue = world.queues.get(target)
     tasks = [task.id for task in undelivered_tasks(world, target)]
     what = f"task{'s' * (len(tasks) > 1)} {', '.join(tasks)}" if tasks else landed_ref(target)
-    if queue is not None and queue.waiting:
-        return Late(what=f"{what} ({queue.waiting})", fix=queue.remedy or _REPAIR)
-    return Late(what=what, fix=_REPAIR)
+    if queue is None or not queue.waiting:
+        return Late(what=what, fix=_REPAIR)
+    if is_over(workplace.repo, target, landed or queue.integration):
+        return Late(what=what, fix=_REPAIR)
+    return Late(what=f"{what} ({queue.waiting})", fix=queue.remedy or _REPAIR)
 
 
 _REPAIR = "`crew doctor --repair` delivers it; so does the next `crew run`"

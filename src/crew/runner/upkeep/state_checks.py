@@ -177,6 +177,8 @@ def deliveries(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # no
         left = undelivered(workplace)
         for target in found.keys() - left.keys():
             message = f"delivered to {target} what had landed for it"
+            if not workplace.has_branch(target):
+                message = f"{target} was deleted, and your branches have what landed for it"
             yield Finding(check="deliveries", message=message, is_repaired=True)
         found = left
     for target, late in found.items():
