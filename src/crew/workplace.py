@@ -138,12 +138,11 @@ class Workplace:
 
         return target_branch(self.repo, self.settings.merge.target)
 
-    @property
-    def current_branch(self) -> str | None:
-        """The branch of the main checkout; None when HEAD is detached."""
-        from crew.git.repository import current_branch  # noqa: PLC0415 - lists do without git
+    def branch_around(self, place: Path) -> str | None:
+        """The branch of the person's worktree around `place`; None when HEAD is detached."""
+        from crew.git.repository import branch_around  # noqa: PLC0415 - lists do without git
 
-        return current_branch(self.repo)
+        return branch_around(self.repo, place, agents=self.worktrees)
 
     def has_branch(self, branch: str) -> bool:
         from crew.git.repository import has_branch  # noqa: PLC0415 - lists do without git

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -134,6 +135,35 @@ def test_a_new_task_starts_from_the_branch_that_is_checked_out(scene):
     scene.configure('[tasks]\nnew_task_base = "default"\n')
     scene.ok("new", "--title", "y")
     assert scene.ok("show", "2", "--json").json["base"] != "feature"
+
+
+def _base(scene, *args, **more) -> str | None:
+    task = scene.ok(*args, "new", "--title", "x", **more).out.strip()
+    return scene.ok("show", task, "--json").json["base"]
+
+
+def test_a_new_task_starts_from_the_branch_of_the_worktree_it_is_made_in(scene):
+    other = scene.folder / "other"
+    scene.git("worktree", "add", "-q", "-b", "feature", str(other))
+    (other / "sub").mkdir()
+    on_main = _base(scene)
+    assert _base(scene, cwd=other) == "feature"
+    assert _base(scene, cwd=other / "sub") == "feature"
+    assert _base(scene, "-C", str(other)) == "feature"
+    assert _base(scene, "-C", str(scene.root), cwd=other) == on_main
+    scene.git("-C", str(other), "checkout", "-q", "--detach")
+    assert _base(scene, cwd=other) == on_main
+
+
+@pytest.mark.parametrize("kind", ["own", "linked"])
+def test_a_new_task_made_in_a_task_s_worktree_starts_where_it_would_in_the_checkout(scene, kind):
+    scene.configure(f'[worktree]\nkind = "{kind}"\n')
+    scene.git("checkout", "-q", "-b", "feature")
+    scene.plan("1", "fail")
+    scene.ok("new", "--title", "one")
+    scene.crew("run", "--drain", "-q")
+    place = Path(scene.ok("show", "1", "--json").json["worktree"])
+    assert _base(scene, cwd=place) == "feature"
 
 
 def test_list_hides_what_is_over_and_shows_what_blocks(scene):

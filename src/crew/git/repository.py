@@ -108,6 +108,19 @@ def current_branch(repo: Repository) -> str | None:
     return branch.removeprefix("refs/heads/") if branch else None
 
 
+def branch_around(repo: Repository, place: Path, *, agents: Path) -> str | None:
+    """The branch of the person's worktree that contains `place`; None if its HEAD is detached.
+
+    In a worktree of an agent, below `agents`, it is the branch of the main checkout.
+    """
+    start = place.resolve()
+    folder = next((one for one in (start, *start.parents) if (one / ".git").exists()), repo.root)
+    if folder == repo.root or (folder / ".git").is_dir() or agents.resolve() in folder.parents:
+        return current_branch(repo)
+    answer = ask(folder, "symbolic-ref", "--quiet", "HEAD")
+    return answer.out.decode().strip().removeprefix("refs/heads/") or None
+
+
 def has_branch(repo: Repository, branch: str) -> bool:
     return ref_tip(repo, f"refs/heads/{branch}") is not None
 

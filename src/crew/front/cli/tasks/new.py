@@ -26,6 +26,8 @@ from crew.front.cli.tasks.drafts import (
 from crew.tasks.task_source import BatchSource, NewTask, TaskChanges, TaskSource
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from crew.workplace import Workplace
 
 EXAMPLE = """crew new --title "Fix the login" --body - < report.txt
@@ -92,7 +94,9 @@ def new(
         from crew.front.cli.tasks.github_issue import with_issue  # noqa: PLC0415 - starts a process
 
         drafts = [with_issue(drafts[0], workplace.root)]
-    _tell(call, workplace, add_drafts(workplace, drafts), many=file is not None)
+    _tell(
+        call, workplace, add_drafts(workplace, drafts, place=call.directory), many=file is not None
+    )
 
 
 def _from_flags(title: str, body: str | None, flags: dict[str, object]) -> TaskDraft:
@@ -109,9 +113,12 @@ def _from_flags(title: str, body: str | None, flags: dict[str, object]) -> TaskD
     )
 
 
-def add_drafts(workplace: "Workplace", drafts: list[TaskDraft]) -> list[str]:
-    """Check all drafts, then create the tasks; returns the ids in the file's order."""
-    base = _default_base(workplace)
+def add_drafts(workplace: "Workplace", drafts: list[TaskDraft], *, place: "Path") -> list[str]:
+    """Check all drafts, then create the tasks; returns the ids in the file's order.
+
+    `place` is the folder in which the command was started.
+    """
+    base = _default_base(workplace, place)
     resolve = functools.cache(functools.partial(_reference, workplace))
     check_branch = functools.cache(functools.partial(_refuse_no_branch, workplace))
     ready = []
@@ -147,11 +154,11 @@ def _add_all(source: TaskSource, drafts: list[TaskDraft]) -> dict[int, str]:
     return ids
 
 
-def _default_base(workplace: "Workplace") -> str | None:
-    """The current branch, if the config asks for it and it is not the target."""
+def _default_base(workplace: "Workplace", place: "Path") -> str | None:
+    """The branch that is checked out there, if the config asks for it and it is not the target."""
     if workplace.settings.tasks.new_task_base != "current":
         return None
-    branch = workplace.current_branch
+    branch = workplace.branch_around(place)
     return branch if branch != workplace.target else None
 
 
