@@ -6,7 +6,7 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crew.domain.kernel.text import commit_line, json_text, plain, printable
+from crew.domain.kernel.text import as_json, commit_line, json_text, plain, printable
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
 from crew.runner.doers.merge_doers import merge_message
@@ -88,3 +88,11 @@ def test_a_document_keeps_its_values_and_has_no_raw_control_character(document):
     safe = json_text(json.dumps(document, ensure_ascii=False))
     assert json.loads(safe) == document
     assert not CONTROL.search(safe)
+
+
+@given(st.lists(st.text(st.characters(categories=["L", "Cs"])), max_size=3))
+@settings(max_examples=40)
+def test_a_document_with_bytes_that_are_no_text_can_be_stored(names):
+    stored = as_json({"names": names}).encode()
+    assert json.loads(stored.decode()) == json.loads(json.dumps({"names": names}))
+    assert as_json("caf\udce9 é") == '"caf\\udce9 é"'

@@ -6,6 +6,8 @@ import os
 import signal
 import sqlite3
 import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from crew.domain.kernel.names import made_ref
 from crew.runner.background.detached import start_runner
 from crew.system.processes.ownership import find_process
 from crew.workplace import find_workplace
-from front.conftest import PATIENCE_S, until
+from front.conftest import PATIENCE_S, last_run, until
 from warm import warm_python
 
 AGENT_FIELDS = set(
@@ -395,3 +397,22 @@ def test_crew_works_from_inside_an_agents_worktree(scene, running):
     assert scene.crew("list", "--json", cwd=worktree).json[0]["id"] == "1"
     assert scene.crew("ps", "--json", cwd=worktree).json[0]["name"] == "A"
     assert scene.crew("-C", str(worktree), "show", "1", cwd=Path("/")).code == 0
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="its file systems refuse such a name")
+def test_a_repository_whose_path_is_not_utf8_is_worked_on(scene):
+    root = scene.root.rename(scene.root.parent / os.fsdecode(b"caf\xe9"))
+    odd = replace(scene, root=root)
+    odd.ok("new", "--title", "one")
+    odd.ok("run", "--drain")
+    assert odd.status("1") == "merged"
+    run = last_run(odd).id
+    told = json.loads((root / f".crew/runs/{run}/manifest.json").read_text())
+    assert told["repo_path"] == str(root)
+    assert odd.agent()["kind"] == "sh"
+    odd.plan("2", "fail")
+    odd.ok("new", "--title", "two")
+    assert odd.crew("run", "--drain").code == 6
+    assert odd.agent()["worktree"] == f"{root}-worktrees/2"
+    odd.ok("doctor")
+    odd.ok("clean", "--yes", "-q")

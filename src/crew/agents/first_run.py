@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from crew.domain.kernel.text import as_json
 from crew.system.atomic_files import rewrite_file
 from crew.system.crash_points import effect
 from crew.system.file_locks import folder_held
@@ -44,7 +45,7 @@ def _merge_into(file: Path, wanted: list[tuple[list[str], Any]]) -> str | None:
             document = json.loads(file.read_bytes()) if file.exists() else {}
             added = [_add(document, key, value) for key, value in wanted]
             if any(added):
-                _write(file, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+                _write(file, as_json(document, indent=2) + "\n")
     except (OSError, ValueError, TypeError) as error:
         return f"{file} is unchanged, since it cannot be read or written as JSON: {error}"
     return None

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from crew.agents.adapter import StepOrder
+from crew.domain.kernel.text import as_json
 from crew.system.atomic_files import has_content, write_file
 from crew.system.crash_points import effect
 from crew.system.private_files import make_private_folder
@@ -66,7 +67,7 @@ def link_parts(folder: Path, theirs: Path, names: Iterable[str]) -> None:
 
 @effect("agents.own_settings")
 def write_settings(file: Path, settings: Settings) -> None:
-    content = json.dumps(settings, indent=2, ensure_ascii=False).encode() + b"\n"
+    content = as_json(settings, indent=2).encode() + b"\n"
     if file.is_symlink():
         file.unlink()
     if not has_content(file, content):

@@ -1,12 +1,12 @@
 """Facts and the rows they change, recorded in one transaction."""
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from typing import Any
 
 from crew.domain.kernel.fact import Fact
+from crew.domain.kernel.text import as_json
 from crew.domain.world import (
     FIELDS,
     Row,
@@ -34,7 +34,6 @@ _LIVE = """
 _OF_CHANNEL = """(kind = 'channel' AND subject = ?
     OR kind IN ('member', 'post') AND subject > ? || '/' AND subject < ? || '0')"""
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 _ONE = "SELECT value FROM rows WHERE kind = ? AND id = ?"
 
@@ -227,6 +226,4 @@ def row_text(row: Row) -> str:
 
 
 def _text(value: Mapping[str, Any]) -> str:
-    """The JSON of a value. Bytes that are no text, as in the name of a file, are escaped."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text if text.isascii() else _SURROGATE.sub(lambda one: f"\\u{ord(one[0]):04x}", text)
+    return as_json(value, separators=(",", ":"))

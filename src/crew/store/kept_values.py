@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from crew.domain.kernel.text import as_json
 from crew.store.database import Database, translated, without_sync, without_waiting
 from crew.system.crash_points import effect
 
@@ -77,7 +78,7 @@ def running_gates(doing: Mapping[str, str]) -> list[RunningGate]:
 @effect("store.index")
 def keep_index(db: Database, source: str, index: Any) -> None:
     """The task index of a source, as plain values. It only saves time, so it waits for no lock."""
-    text = json.dumps(index, ensure_ascii=False, separators=(",", ":"))
+    text = as_json(index, separators=(",", ":"))
     with translated(), without_sync(db), without_waiting(db):
         db.execute(
             "INSERT OR REPLACE INTO task_index (source, value) VALUES (?, ?)", (source, text)

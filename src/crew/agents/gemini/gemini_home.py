@@ -1,6 +1,5 @@
 """The home of one task for Gemini CLI, which takes its tools and its trust from settings alone."""
 
-import json
 import logging
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 from crew.agents.adapter import StepOrder
 from crew.agents.first_run import make_folder
 from crew.agents.own_home import link_parts, merged, own_home, read_settings, write_settings
+from crew.domain.kernel.text import as_json
 from crew.system.atomic_files import rewrite_file
 from crew.system.crash_points import effect
 
@@ -75,5 +75,5 @@ def _without_former_tools(file: Path, settings: Mapping[str, Any]) -> dict[str, 
 
 @effect("agents.remove_former_tools")
 def _rewrite(file: Path, settings: Mapping[str, Any]) -> None:
-    text = json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
+    text = as_json(settings, indent=2) + "\n"
     rewrite_file(file, text.encode(), mode=0o600, is_durable=True)

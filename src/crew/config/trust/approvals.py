@@ -8,6 +8,7 @@ from typing import Any
 
 from crew.config.reserved_keys import KeyPath
 from crew.domain.kernel.frozen import frozen
+from crew.domain.kernel.text import as_json
 from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
 from crew.system.foreign_files import read_foreign
@@ -75,5 +76,5 @@ def keep_approvals(folder: Path, approvals: Mapping[str, Approval]) -> None:
         }
         for name, one in approvals.items()
     }
-    text = json.dumps({"version": 1, "files": files}, indent=1, ensure_ascii=False)
+    text = as_json({"version": 1, "files": files}, indent=1)
     write_file(folder / NAME, text.encode(), mode=FILE_MODE, is_durable=True)

@@ -2,11 +2,13 @@
 
 There is one function for each destination: `printable` for a terminal with colours, `plain` for
 one without, `one_line` for a cell of a table, `commit_line` for a commit message, and `json_text`
-for a document. A second call of each changes nothing.
+for a document. A second call of each changes nothing. `as_json` makes a document that can be
+stored.
 """
 
 import json
 import re
+from typing import Any
 
 LINE_LIMIT = 1_048_576
 
@@ -29,6 +31,7 @@ _LEADS = b"\xc2\xcd\xd8\xe1\xe2\xe3\xef\xf3"
 """The first bytes of all odd characters from U+0080 on."""
 _HARMLESS = bytes({9, 10, *range(0x20, 0x7F), *range(0x80, 0x100)} - set(_LEADS))
 _COLOUR = re.compile(_SGR)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _RAW_IN_JSON = re.compile(rf"[\x7f-\x9f{_HIDDEN}]")
 
 
@@ -54,6 +57,14 @@ def plain(text: str) -> str:
 def commit_line(text: str) -> str:
     """Text as part of one line of a commit message: it cannot begin a line or a trailer."""
     return " ".join(plain(text).split())
+
+
+def as_json(
+    value: Any, *, indent: int | None = None, separators: tuple[str, str] | None = None
+) -> str:
+    """The JSON of a value. Bytes that are no text, as in the name of a folder, are escaped."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators)
+    return text if text.isascii() else _SURROGATE.sub(lambda one: f"\\u{ord(one[0]):04x}", text)
 
 
 def json_text(document: str) -> str:

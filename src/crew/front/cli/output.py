@@ -1,6 +1,5 @@
 """Prints answers to stdout and narration to stderr; text from outside is made safe to show."""
 
-import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -8,7 +7,7 @@ from itertools import repeat
 from typing import Any, TextIO
 
 from crew.domain.kernel.quotation import quoted
-from crew.domain.kernel.text import json_text, one_line, plain, printable
+from crew.domain.kernel.text import as_json, json_text, one_line, plain, printable
 from crew.front.cli.call import Call
 
 COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36, "bold": 1, "dim": 2}
@@ -53,11 +52,7 @@ def print_json_list(head: dict[str, Any], name: str, items: Iterable[Any]) -> No
 
 
 def _json_text(document: Any, *, indent: int | None) -> str:
-    text = json.dumps(document, ensure_ascii=False, indent=indent)
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # a path that is not UTF-8
-        return json.dumps(document, indent=indent)
+    text = as_json(document, indent=indent)
     return text if text.isascii() and "\x7f" not in text else json_text(text)
 
 

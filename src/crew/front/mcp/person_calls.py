@@ -3,13 +3,13 @@
 Text from the assistant is passed on stdin or after `=`, so that it is never taken for an option.
 """
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from crew.domain.kernel.errors import UsageError
+from crew.domain.kernel.text import as_json
 from crew.find_crew import load_folder
 from crew.front.entry_lines import entry_lines
 from crew.front.mcp.person_tools import READING
@@ -62,7 +62,7 @@ def _shown(verb: str, reply: Any) -> Any:
         reply = f"question {reply['id']} is answered"
     if verb not in WANTS_A_RUNNER or find_runner(load_folder(Path.cwd()) / "lock") is not None:
         return reply
-    text = reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
+    text = reply if isinstance(reply, str) else as_json(reply)
     return f"{text}\nno runner is up: start-runner, or `crew run` in a terminal, starts one"
 
 

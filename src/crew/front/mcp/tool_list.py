@@ -1,10 +1,10 @@
 """The MCP tools of agents: names, descriptions and schemas, for the server and the stdio shim."""
 
-import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from crew.domain.kernel.errors import CrewError, NotFound, UsageError
+from crew.domain.kernel.text import as_json
 
 INSTRUCTIONS = (
     "You work on one task of crew. When your step is finished, call signal-back once and end your "
@@ -254,7 +254,7 @@ def said(words: Mapping[str, Any]) -> ToolReply:
         error = words["error"]
         return _refused(error["message"], error["hint"])
     reply = words["reply"]
-    text = reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
+    text = reply if isinstance(reply, str) else as_json(reply)
     # A surrogate, as from a file that is not UTF-8, would break the encoding of the answer.
     return ToolReply(text.encode(errors="replace").decode())
 

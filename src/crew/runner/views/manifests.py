@@ -1,9 +1,9 @@
 """The manifest of a run: a file that other programs read, with its own names for the states."""
 
-import json
 from pathlib import Path
 from typing import Any
 
+from crew.domain.kernel.text import as_json
 from crew.domain.rows.run import PERSISTED, Run, RunState
 from crew.domain.world import World
 from crew.runner.views.row_views import moment
@@ -46,5 +46,4 @@ def manifest_file(workplace: Workplace, run: str) -> Path:
 @effect("runner.write_manifest")
 def write_manifest(file: Path, document: dict[str, Any]) -> None:
     make_private_folder(file.parent)
-    content = (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
-    write_file(file, content, mode=FILE_MODE)
+    write_file(file, f"{as_json(document, indent=2)}\n".encode(), mode=FILE_MODE)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crew.domain.kernel.text import as_json
 from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
 from crew.system.private_files import FILE_MODE
@@ -325,6 +325,6 @@ def state_document(world: World, *, runner_up: bool) -> Mapping[str, Any]:
 @effect("state.write")
 def write_state(path: Path, document: Mapping[str, Any]) -> None:
     """Write `.crew/state.json`, with one agent on each line."""
-    agents = ",\n    ".join(json.dumps(one, ensure_ascii=False) for one in document["agents"])
+    agents = ",\n    ".join(as_json(one) for one in document["agents"])
     text = f'{{\n  "version": {document["version"]},\n  "agents": [\n    {agents}\n  ]\n}}\n'
     write_file(path, text.encode(), mode=FILE_MODE)
