@@ -112,15 +112,26 @@ class Workplace:
 
         Raises if it changed, since another source has other tasks under the same ids.
         """
-        known = setting(self.db, TASKS_OF)
-        if known not in (None, self.tasks_of):
+        known, named = self.kept_tasks_of, self.tasks_of
+        if known not in (None, named):
             raise Conflict(
-                f"this crew works on the tasks of {known}, but the config names {self.tasks_of}",
-                hint="set it back, or run `crew clean`, which deletes all records except the tasks",
+                f"this crew works on the tasks of {known}, but the config names {named}",
+                hint=f"{_way_back(known, named)} sets it back; `crew clean` deletes all records "
+                "except the tasks",
                 code="other_tasks",
             )
-        tasks = self.settings.tasks
-        return open_source(tasks.source, self.root, namespace=tasks.namespace)
+        return self.kept_source
+
+    @property
+    def kept_source(self) -> TaskSource:
+        """The source of the tasks that the rows belong to, whatever the config names now."""
+        source, _, namespace = (self.kept_tasks_of or self.tasks_of).partition("/")
+        return open_source(source, self.root, namespace=namespace)
+
+    @property
+    def kept_tasks_of(self) -> str | None:
+        """The source and the namespace that the rows belong to; None before there are rows."""
+        return setting(self.db, TASKS_OF)
 
     @property
     def tasks_of(self) -> str:
@@ -129,7 +140,7 @@ class Workplace:
 
     def keep_source(self) -> None:
         """Record that the rows belong to the tasks of this source."""
-        if setting(self.db, TASKS_OF) is None:
+        if self.kept_tasks_of is None:
             keep_setting(self.db, TASKS_OF, self.tasks_of)
 
     @functools.cached_property
@@ -254,6 +265,13 @@ def at_least_two(named: tuple[str, ...], settings: "Settings") -> tuple[str, ...
     defaults = (settings.agents.reviewer_default, *_BOTH_REVIEWERS)
     others = (name for name in dict.fromkeys(defaults) if name not in different)
     return (*different, *itertools.islice(others, max(0, 2 - len(different))))
+
+
+def _way_back(known: str, named: str) -> str:
+    """The commands that make the config name the known source and namespace."""
+    keys = ("tasks.source", "tasks.namespace")
+    parts = zip(keys, known.partition("/")[::2], named.partition("/")[::2], strict=True)
+    return " and ".join(f"`crew config set {key} {was}`" for key, was, now in parts if was != now)
 
 
 def find_workplace(start: Path) -> Workplace:

@@ -46,6 +46,36 @@ def test_init_says_what_it_found_and_may_be_repeated(bare_scene):
     assert found["target"] == "main"
 
 
+def test_init_refuses_other_tasks_before_it_changes_anything(scene):
+    scene.ok("new", "--title", "one")
+    scene.plan("1", "fail")
+    scene.crew("run", "--drain")
+    config = (scene.root / ".crew/config.toml").read_text()
+    refused = scene.refused(5, "other_tasks", "init", "--tasks", "tk")
+    assert "`crew clean`" in refused.hint
+    assert (scene.root / ".crew/config.toml").read_text() == config
+    scene.ok("list")
+    scene.ok("init", "--tasks", "files")
+    scene.ok("clean", "--yes")
+    assert scene.ok("init", "--tasks", "tk", "--json").json["tasks"] == "tk"
+    assert scene.ok("list", "--json").json == []
+
+
+def test_each_way_out_of_a_config_with_other_tasks_works(scene):
+    scene.ok("new", "--title", "one")
+    scene.plan("1", "fail")
+    scene.crew("run", "--drain")
+    scene.ok("config", "set", "tasks.source", "tk")
+    refused = scene.refused(5, "other_tasks", "list")
+    assert "`crew config set tasks.source files`" in refused.hint
+    scene.refused(5, "other_tasks", "run", "--drain")
+    scene.ok("config", "set", "tasks.source", "files")
+    assert [one["status"] for one in scene.ok("list", "--json").json] == ["in_progress"]
+    scene.ok("config", "set", "tasks.source", "tk")
+    assert scene.ok("clean", "--yes", "--json").json["tasks"] == ["1"]
+    assert (scene.status("1"), scene.ok("list", "--json").json) == ("todo", [])
+
+
 def test_init_keeps_the_rest_of_a_config(bare_scene):
     (bare_scene.root / ".crew").mkdir()
     config = bare_scene.root / ".crew" / "config.toml"

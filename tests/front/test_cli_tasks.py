@@ -599,9 +599,10 @@ def test_a_crew_does_not_take_the_tasks_of_another_namespace_for_its_own(scene):
     scene.ok("close", "1")
     refused = scene.refused(5, "other_tasks", "new", "--title", "hers", CREW_TASKS_NAMESPACE="ann")
     assert "files/default" in refused.message
+    assert "`crew config set tasks.namespace default`" in refused.hint
     assert "`crew clean`" in refused.hint
     scene.refused(5, "other_tasks", "list", CREW_TASKS_NAMESPACE="ann")
-    scene.ok("clean", "--yes")
+    scene.ok("clean", "--yes", CREW_TASKS_NAMESPACE="ann")
     scene.ok("new", "--title", "hers", CREW_TASKS_NAMESPACE="ann")
     (hers,) = scene.ok("list", "--json", CREW_TASKS_NAMESPACE="ann").json
     assert hers["status"] == "todo"

@@ -53,7 +53,7 @@ def _inventory(workplace: "Workplace") -> Inventory:
     contained = tuple(
         name for name, head in heads.items() if is_contained(workplace, head, workplace.target)
     )
-    tasks, landed = reopened(workplace.snapshot().items, load_world(workplace.db))
+    tasks, landed = reopened(workplace.kept_source.scan().items, load_world(workplace.db))
     return Inventory(
         terminals=tuple(session.name for session in live_terminals(workplace)),
         worktrees=tuple(map(str, paths)),
@@ -84,10 +84,11 @@ def _clean(workplace: "Workplace", found: Inventory) -> None:
         else:
             keep_and_remove(workplace, path, label=LABEL)
     _delete_branches(workplace, found.contained)
+    source = workplace.kept_source
     for task in found.tasks:
-        workplace.source.set_status(task, TaskState.TODO, at=time.time())
+        source.set_status(task, TaskState.TODO, at=time.time())
     for task in found.landed:
-        workplace.source.set_status(task, TaskState.MERGED, at=time.time())
+        source.set_status(task, TaskState.MERGED, at=time.time())
     workplace.db.close()
     _delete_state(workplace.folder)
     make_workplace(workplace.root).db.close()

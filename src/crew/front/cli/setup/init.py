@@ -1,9 +1,11 @@
 """`crew init`: creates `.crew/` and prints what it found."""
 
+import contextlib
 import os
 import shlex
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
 
@@ -11,6 +13,7 @@ from crew.config.agent_programs import missing_program
 from crew.config.gate_command import Gate, choose_gate, read_gate_files
 from crew.config.set_key import set_key
 from crew.config.suggested_gate import suggest_gate
+from crew.domain.kernel.errors import Conflict
 from crew.domain.rules import Rules
 from crew.domain.runs.gate import SET_GATE
 from crew.front.cli.call import Call, pass_call
@@ -20,10 +23,7 @@ from crew.front.cli.setup.agent_needs import another_agent
 from crew.front.cli.setup.gate_notice import SUBMODULES
 from crew.front.cli.setup.trust_command import tell_waiting
 from crew.trusted_config import load_settings, proposals, remember_own
-from crew.workplace import make_workplace, usable_repository
-
-if TYPE_CHECKING:
-    from crew.workplace import Workplace
+from crew.workplace import Workplace, make_workplace, usable_repository
 
 
 @command("init", example="crew init\ncrew init --tasks tk")
@@ -53,8 +53,25 @@ def init(call: Call, tasks: str | None) -> None:
 def _keep_source(call: Call, source: str) -> None:
     """Store the task source before anything else, since it decides where tasks are kept."""
     root = usable_repository(call.directory).root
+    _refuse_other_tasks(root, source)
     if load_settings(root).tasks.source != source:
         set_key(root, os.environ, scope="repo", key="tasks.source", typed=source)
+
+
+def _refuse_other_tasks(root: Path, source: str) -> None:
+    """Refuse another source than that of the tasks that this crew has worked on."""
+    workplace = Workplace(root=root)
+    if not workplace.database_file.exists():
+        return
+    with contextlib.closing(workplace.db):
+        known = workplace.kept_tasks_of
+    if known is not None and known.partition("/")[0] != source:
+        raise Conflict(
+            f"this crew works on the tasks of {known}, not of {source}",
+            hint=f"`crew clean` deletes all records except the tasks; `crew init --tasks {source}` "
+            "works after it",
+            code="other_tasks",
+        )
 
 
 def _found(workplace: "Workplace") -> dict[str, Any]:
