@@ -145,6 +145,15 @@ def test_retry_lets_a_stuck_agent_try_again_at_once_by_its_name_or_its_task(subj
     assert agent.error_count == 5
 
 
+@pytest.mark.parametrize("state", ["ready", "working", "done"])
+@pytest.mark.parametrize("subject", ["A", "1"])
+def test_retry_ends_the_pause_of_an_agent_after_an_error(state, subject):
+    world = holding(state, agent_error_count=2, agent_retry_at=99.0)
+    reply, world = ask(world, "retry", subject=subject)
+    agent = world.agents["A"]
+    assert (reply, agent.state, agent.retry_at, agent.error_count) == ("A", state, None, 2)
+
+
 def test_retry_puts_a_failed_task_back_into_the_queue():
     reply, world = ask(given(Task(id="1", state="error")), "retry", subject="1")
     assert (reply, world.tasks["1"].state) == ("1", "todo")

@@ -416,3 +416,44 @@ def test_a_repository_whose_path_is_not_utf8_is_worked_on(scene):
     assert odd.agent()["worktree"] == f"{root}-worktrees/2"
     odd.ok("doctor")
     odd.ok("clean", "--yes", "-q")
+
+
+def test_ps_shows_the_kind_of_the_run_while_there_is_one(scene, running):
+    scene.configure(f'[agents.other]\ncommand_template = "sh {scene.folder}/agent.sh"\n')
+    scene.configure(f'env = {{ SCENE = "{scene.folder}" }}\n')
+    scene.plan("1", "wait")
+    scene.ok("new", "--title", "one", "--agent", "other")
+    running()
+    until(lambda: scene.agent()["pid"] is not None)
+    (shown,) = scene.ok("ps", "--json").json
+    assert (shown["kind"], scene.agent()["kind"]) == ("other", "other")
+    assert " other " in scene.ok("ps").out
+    scene.let_go()
+    scene.ok("poll", "1", "--status", "merged")
+    assert [one["kind"] for one in scene.ok("ps", "--json").json] == ["sh"]
+
+
+def test_an_error_before_the_agent_is_stuck_is_shown_and_can_be_retried(scene, running):
+    config = scene.root / ".crew" / "config.toml"
+    config.write_text(config.read_text().replace("backoff_s = 0.", "backoff_s = 600."))
+    scene.git("branch", "crew-1")
+    scene.ok("new", "--title", "one")
+    process = running()
+    until(lambda: scene.agent().get("retry_at"))
+    scene.ok("stop", "--now")
+    process.wait()
+    note = "no runner: `crew run` continues it; last error: there is a branch crew-1 that crew did"
+    assert note in scene.ok("ps").out
+    assert note in scene.ok("dashboard", "--once").out
+    scene.git("branch", "-m", "crew-1", "my-crew-1")
+    scene.ok("retry", "A")
+    scene.ok("run", "--drain", "-q")
+    assert scene.status("1") == "merged"
+
+
+def test_a_stuck_agent_tries_at_no_time(scene):
+    scene.plan("1", "fail")
+    scene.ok("new", "--title", "one")
+    assert scene.crew("run", "--drain", "-q").code == 6
+    (shown,) = scene.ok("ps", "--json").json
+    assert (shown["status"], shown["retry_at"]) == ("stuck", None)

@@ -164,15 +164,14 @@ def cleanup(asked: Asked[CleanUp]) -> Answer:
 
 
 def retry(asked: Asked[Retry]) -> Answer:
-    """Try again: a stuck agent, the agent that is stuck with a task, or a failed task.
+    """Try again: an agent that is stuck or waits after an error, by its name or its task.
 
-    Also a paused agent kind, and a task that is in progress without a live run, as in a fresh
-    clone.
+    Also a failed task, a paused agent kind, and a task that is in progress without a live run, as
+    in a fresh clone.
     """
     named = asked.request.subject
     agent = asked.world.crew.get(named) or next(
-        (a for a in asked.world.crew.values() if a.task == named and a.state == AgentState.STUCK),
-        None,
+        (a for a in asked.world.crew.values() if a.task == named and _may_retry(a)), None
     )
     if agent is not None:
         return unstuck(agent, at=asked.at)
@@ -190,12 +189,21 @@ def retry(asked: Asked[Retry]) -> Answer:
     return Answer(facts=(moved(task, trigger, to=TaskState.TODO, at=asked.at),), reply=task.id)
 
 
+def _may_retry(agent: Agent) -> bool:
+    return agent.state == AgentState.STUCK or agent.retry_at is not None
+
+
 def unstuck(agent: Agent, *, at: float) -> Answer:
-    """Let a stuck agent try again at once; after more failures its pauses are the longest."""
-    if agent.state != AgentState.STUCK:
+    """Let a stuck agent try again at once; after more failures its pauses are the longest.
+
+    The same for one that waits after an error, before it is stuck.
+    """
+    if not _may_retry(agent):
         raise Conflict(
             f"agent {agent.id} is {agent.state}, not stuck", hint="only a stuck agent is retried"
         )
+    if agent.state != AgentState.STUCK:
+        return Answer(facts=(noted(agent, "retried", at=at, retry_at=None),), reply=agent.id)
     back = moved(agent, "retried", to=AgentState.WORKING, at=at, retry_at=None)
     return Answer(facts=(back,), reply=agent.id)
 

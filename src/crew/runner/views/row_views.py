@@ -44,7 +44,7 @@ def agent_view(world: ShownWorld, agent: Agent, *, runner_up: bool = True) -> di
     task = world.tasks.get(agent.task or "")
     return {
         "name": agent.id,
-        "kind": agent.agent_kind,
+        "kind": kind_now(world, agent),
         "status": agent.state,
         "task": agent.task,
         "session": (run.session if run else "") or None,
@@ -63,6 +63,12 @@ def agent_view(world: ShownWorld, agent: Agent, *, runner_up: bool = True) -> di
         "pid": agent.pid if runner_up else None,
         "paused": None,
     }
+
+
+def kind_now(world: ShownWorld, agent: Agent) -> str:
+    """The kind that its run has, since a task may want another; its own while it is idle."""
+    run = world.runs.get(agent.run or "")
+    return (run.agent_kind if run else "") or agent.agent_kind
 
 
 def agents_by_age(world: ShownWorld) -> list[Agent]:

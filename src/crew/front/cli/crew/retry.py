@@ -19,8 +19,9 @@ from crew.store.fact_log import load_world
 def retry(call: Call, subject: str) -> None:
     """Retry a stuck agent, a failed task or a paused agent kind.
 
-    An agent kind is paused when it cannot work until you fix something, such as its login; `crew
-    inbox` names it. Its tasks wait and continue after the retry.
+    An agent that waits after an error tries again at once. An agent kind is paused when it cannot
+    work until you fix something, such as its login; `crew inbox` names it. Its tasks wait and
+    continue after the retry.
     """
     workplace = call.workplace()
     named = retried(workplace, subject)

@@ -12,7 +12,7 @@ from crew.domain.rows.task import TaskState
 from crew.domain.world import World
 from crew.front.cli.call import Call
 from crew.front.cli.output import cut, dollars, line, table_lines, thousands
-from crew.front.cli.watching.ps import NO_RUNNER, UNDER_WAY, around
+from crew.front.cli.watching.ps import NO_RUNNER, UNDER_WAY, around, without_runner
 from crew.runner.cost_views import Spender, spenders
 from crew.runner.views.quest_views import quest_line, role_title
 from crew.runner.views.row_views import agents_by_age
@@ -139,7 +139,7 @@ def _title_limit() -> int:
 
 def _now(agent: Agent, doing: str) -> str:
     if doing == NO_RUNNER and agent.state in UNDER_WAY:
-        return doing
+        return without_runner(agent.last_error, tries_again=agent.retry_at is not None)
     if agent.state == AgentState.WORKING:
         return agent.last_error if agent.retry_at else doing
     if agent.state == AgentState.STUCK:

@@ -92,10 +92,15 @@ def _note(agent: dict[str, Any], *, runner_up: bool) -> str:
     if agent["status"] == "stuck":
         return f"{error} (crew retry {agent['name']})"
     if agent["status"] in UNDER_WAY and not runner_up:
-        return NO_RUNNER
+        return without_runner(error, tries_again=bool(agent["retry_at"]))
     if error and agent["retry_at"]:
         return f"tries again at {agent['retry_at']}: {error}"
     return error if error and agent["status"] == "idle" else ""
+
+
+def without_runner(error: str | None, *, tries_again: bool) -> str:
+    """The note without a runner, with the error after which the agent would try again."""
+    return f"{NO_RUNNER}; last error: {error}" if error and tries_again else NO_RUNNER
 
 
 MOST_UNMERGED = 5

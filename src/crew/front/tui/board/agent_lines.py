@@ -6,6 +6,7 @@ from crew.front.tui.widgets.line_list import ShownLine
 from crew.front.tui.widgets.paint import STATUS_STYLES, fit
 from crew.front.tui.widgets.safe_text import Span, safe
 from crew.runner.views.quest_views import role_title
+from crew.runner.views.row_views import kind_now
 
 WIDE = 100
 """From this width on, the columns have room for longer names."""
@@ -18,7 +19,7 @@ def agent_line(picture: Picture, agent: Agent, width: int) -> ShownLine:
     columns: list[Span] = [
         (f"{SYMBOLS[AgentState(agent.state)]} ", style),
         (fit(safe(agent.id), 4), "bold"),
-        (fit(safe(agent.agent_kind), 14 if is_wide else 9), "muted"),
+        (fit(safe(kind_now(picture.world, agent)), 14 if is_wide else 9), "muted"),
         (fit(agent.state, 8), style),
         (fit(safe(agent.task or "-"), 6 if is_wide else 4), "bold"),
         (fit(f"step {run.steps}" if run else "", 8), "muted"),
@@ -55,6 +56,7 @@ def _now(picture: Picture, agent: Agent) -> str:
         words = agent.last_error
     elif picture.runner is None:
         words = "no runner: `crew run` continues it"
+        words += f"; last error: {agent.last_error}" if agent.retry_at else ""
     elif agent.retry_at:
         words = agent.last_error
     elif agent.state == AgentState.WORKING:
