@@ -457,3 +457,11 @@ def test_a_stuck_agent_tries_at_no_time(scene):
     assert scene.crew("run", "--drain", "-q").code == 6
     (shown,) = scene.ok("ps", "--json").json
     assert (shown["status"], shown["retry_at"]) == ("stuck", None)
+
+
+def test_a_title_that_is_longer_than_a_variable_may_be_harms_no_step(scene):
+    title = "ä" * 140_000
+    scene.ok("new", "--from", "-", stdin=f"---\ntitle: {title}\n---\n")
+    scene.ok("run", "--drain", "-q")
+    assert scene.status("1") == "merged"
+    assert scene.ok("show", "1", "--json").json["title"] == title

@@ -22,6 +22,9 @@ from crew.workplace import Workplace
 
 log = logging.getLogger(__name__)
 
+_LONGEST_TITLE = 2000
+"""Linux starts no program with a variable of more than 128 KiB."""
+
 
 def agent_settings(workplace: Workplace, kind: str) -> AgentSettings:
     known = workplace.settings.agents.by_name
@@ -137,7 +140,7 @@ def step_environment(
     shared = workplace.settings.worktree
     return {
         "CREW_TASK_ID": task.id,
-        "CREW_TASK_TITLE": task.title,
+        "CREW_TASK_TITLE": task.title[:_LONGEST_TITLE],
         "CREW_RUN_ID": run.id,
         "CREW_ROUND": str(run.round),
         "CREW_STEP": str(run.step),
