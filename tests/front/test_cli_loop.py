@@ -406,7 +406,7 @@ def test_a_run_that_is_complete_and_not_merged_is_resumed_at_its_merge(stage):
     killed = stage.crew("loop", "Fix it", CREW_CRASH_AT="git.commit_merge.before")
     assert killed.code == -9
     assert stage.ok("show", "1", "--json").json["status"] == "done"
-    said = stage.ok("resume", "1.1")
+    said = stage.ok("resume", "crew-1.1")
     assert said.err.splitlines()[-1] == "task 1 is merged"
     (run,) = stage.ok("runs", "1", "--json").json
     assert (run["state"], run["round"], run["steps"]) == ("complete", 1, 1)

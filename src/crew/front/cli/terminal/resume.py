@@ -32,7 +32,7 @@ def resume(call: Call, run: str) -> int:
 def _task_of(workplace: "Workplace", named: str) -> str:
     """The task of a run's id, or of a task's id."""
     world = load_world(workplace.db)
-    if found := world.runs.get(named):
+    if found := world.runs.get(named.removeprefix("#").removeprefix("crew-")):
         current = world.tasks[found.task].run
         if current != found.id:
             raise Conflict(
