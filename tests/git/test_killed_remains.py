@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from crew.domain.rows.task import Task
+from crew.git.branches import claim_branch
 from crew.git.killed_remains import (
     OLD_S,
     clear_crews_locks,
@@ -111,3 +112,17 @@ def test_the_mark_of_a_branch_goes_after_the_branch(repo, worktrees, monkeypatch
     outside = SimpleNamespace(workplace=SimpleNamespace(repo=repo), _has_landed=lambda *_: True)
     local_machine.LocalOutside._delete_branch(outside, Task(id="7", branch="crew-7", target="main"))
     assert order == ["branch", "mark"]
+
+
+def test_a_task_s_branch_whose_target_was_deleted_is_kept_until_the_person_has_its_commits(
+    repo, person
+):
+    person.git("switch", "-q", "-c", "feature")
+    work = person.commit({"a.txt": "work"})
+    assert claim_branch(repo, "crew-7", base=work)
+    person.git("switch", "-q", "main")
+    person.git("branch", "-q", "-D", "feature")
+    outside = SimpleNamespace(workplace=SimpleNamespace(repo=repo))
+    assert not local_machine.LocalOutside._has_landed(outside, "crew-7", "feature")
+    person.git("merge", "-q", work)
+    assert local_machine.LocalOutside._has_landed(outside, "crew-7", "feature")

@@ -27,13 +27,14 @@ from crew.git.branches import claim_branch
 from crew.git.checkpoints import checkpoints
 from crew.git.delivery import delivery
 from crew.git.delivery.commit_diff import changed_paths
+from crew.git.delivery.deleted_targets import is_persons
 from crew.git.delivery.landed_refs import integration_tip
 from crew.git.git_command import GitFailed, ask, git
 from crew.git.killed_remains import clear_crews_locks, sweep_half_made
 from crew.git.merges import merges
 from crew.git.merges.conflict_sides import conflict_sides
 from crew.git.refs import advance, delete_ref
-from crew.git.repository import ref_tip
+from crew.git.repository import has_branch, ref_tip
 from crew.git.task_repository.shown_branches import show_newest
 from crew.git.worktrees import worktree_admin, worktrees
 from crew.git.worktrees.spare_worktrees import Spare
@@ -251,7 +252,7 @@ class LocalOutside:
         Without the mark, a lock that a killed git left on the branch would count as a person's.
         """
         repo, branch = self.workplace.repo, task.branch
-        if not branch or not self._has_landed(branch, integration_tip(repo, task.target)):
+        if not branch or not self._has_landed(branch, task.target):
             return
         if head := ref_tip(repo, f"refs/heads/{branch}"):  # it may also be a target
             landed = {mark: at for mark in (landed_ref(branch),) if (at := ref_tip(repo, mark))}
@@ -259,13 +260,19 @@ class LocalOutside:
         if made := ref_tip(repo, made_ref(branch)):
             delete_ref(repo, made_ref(branch), expected=made)
 
-    def _has_landed(self, branch: str, tip: str) -> bool:
-        """Whether nothing of the branch is missing at the tip. A deleted one has nothing."""
+    def _has_landed(self, branch: str, target: str) -> bool:
+        """Whether nothing of the branch is missing in the target. A deleted one has nothing.
+
+        After a person deleted the target too, other branches of the person must have it.
+        """
         repo = self.workplace.repo
         head = ref_tip(repo, f"refs/heads/{branch}")
-        if head is None or self._is_known_in(head, tip):
+        if head is None:
             return True
-        return merges.contains(repo, ancestor=head, descendant=tip)
+        if not has_branch(repo, target) and ref_tip(repo, landed_ref(target)) is None:
+            return is_persons(repo, head)
+        tip = integration_tip(repo, target)
+        return self._is_known_in(head, tip) or merges.contains(repo, ancestor=head, descendant=tip)
 
     async def run_gate(self, commit: str, *, task: str, command: str = "") -> GateResult:
         return await self.gates.run(commit, task=task, command=command)
