@@ -284,6 +284,13 @@ def test_usage_is_that_of_the_turn_and_cost_since_the_turn_before(play_turn, ord
     assert run_step(turn(0.0), again).usage.cost_usd is None
 
 
+def test_the_cost_of_a_turn_that_was_cut_off_is_unknown(play_turn, order):
+    cost = {"amount": 0.25, "currency": "USD"}
+    told = {"kind": "usage_update", "used": 1, "size": 2, "cost": cost}
+    outcome = run_step(play_turn(("update", told), ("exit", 1)), order)
+    assert (outcome.usage.cost_usd, outcome.error.kind) == (None, ErrorKind.CRASHED)
+
+
 def test_usage_that_one_agent_tells_elsewhere_is_found(play_turn, order):
     quota = {"token_count": {"input_tokens": 7, "output_tokens": 3}}
     usage = run_step(play_turn(answer={"_meta": {"quota": quota}}), order).usage

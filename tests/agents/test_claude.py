@@ -363,6 +363,15 @@ def test_of_several_results_the_last_decides_and_all_are_paid(fake, order):
     assert outcome.usage == Usage(input_tokens=150, output_tokens=2, cost_usd=0.75)
 
 
+@pytest.mark.parametrize("seen", [[], [text("more", number=2)]])
+def test_a_turn_after_a_result_that_was_cut_off_makes_the_cost_unknown(fake, order, seen):
+    first = result(total_cost_usd=0.25, model_usage_since_last_result=used(100, 0.25))
+    lines = [text("waiting"), first, event(type="system", subtype="init"), *seen]
+    usage = run_step(fake(*lines, code=137), order).usage
+    assert usage.cost_usd is None
+    assert (usage.input_tokens > 100) is bool(seen)
+
+
 def test_each_result_tells_only_what_came_since_the_one_before(fake, order):
     lines = [result(total_cost_usd=0.25), result(total_cost_usd=0.75)]
     usage = run_step(fake(text("waiting"), *lines), order).usage

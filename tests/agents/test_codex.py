@@ -35,6 +35,7 @@ from crew.agents.codex.codex import is_for_app_server
 from crew.agents.codex.codex_flags import codex_flags, toml
 from crew.agents.codex.codex_turn import AppTurn
 from crew.agents.event_stream import AgentMessages
+from crew.domain.kernel.prices import ANY_MODEL, Price
 from crew.domain.rows.step import ErrorKind, Usage
 
 __all__ = ["order"]
@@ -644,6 +645,59 @@ def test_a_helpers_words_are_not_the_agents(app, order):
     }
     outcome = run_step(app(("tell", other), ("tell", ended), say("going on")), order)
     assert (outcome.error, outcome.done, outcome.text) == (None, False, "going on\n")
+
+
+def with_prices(adapter):
+    prices = {ANY_MODEL: Price(input=1.0, cached_input=0.5, output=2.0)}
+    return adapter_for(replace(adapter.spec, prices=prices))
+
+
+def of_thread(thread, method, **params):
+    return ("tell", {"method": method, "params": {"threadId": thread, **params}})
+
+
+def used_by(thread, total, last=100_000):
+    counts = {"total": {"inputTokens": total}, "last": {"inputTokens": last}}
+    return of_thread(thread, "thread/tokenUsage/updated", tokenUsage=counts)
+
+
+def turn_of(thread, status):
+    return of_thread(thread, "turn/completed", turn={"id": "turn-1", "status": status})
+
+
+SPAWNED = of_thread(
+    THREAD,
+    "item/completed",
+    item={"type": "collabAgentToolCall", "tool": "spawnAgent", "receiverThreadIds": ["h", 5]},
+)
+OWN = used_by(THREAD, 100_000)
+HELPED = [used_by("h", 600_000), used_by("h", 700_000), used_by("h", 0, last=0)]
+"""A helper that had used 500,000 tokens before, and uses twice 100,000 now."""
+
+
+@pytest.mark.parametrize(
+    ("acts", "tokens", "cost"),
+    [
+        ([OWN], 100_000, 0.1),
+        ([SPAWNED, *HELPED, turn_of("h", "completed"), OWN], 300_000, 0.3),
+        ([SPAWNED, *HELPED, OWN], 300_000, None),
+        ([SPAWNED, *HELPED, turn_of("h", "interrupted"), OWN], 300_000, None),
+        ([SPAWNED, OWN], 100_000, None),
+        ([OWN, ("exit", 137)], 100_000, None),
+        ([OWN, turn_of(THREAD, "interrupted")], 100_000, None),
+    ],
+)
+def test_the_cost_is_that_of_its_thread_and_its_helpers_or_unknown(app, order, acts, tokens, cost):
+    adapter = app(*acts, say("DONE"), total=(100_000, 0))
+    usage = run_step(with_prices(adapter), order).usage
+    assert (usage.input_tokens, usage.cost_usd) == (tokens, cost and pytest.approx(cost))
+
+
+@pytest.mark.parametrize(("tool", "cost"), [("mcp_tool_call", 0.0001), ("collab_tool_call", None)])
+def test_the_cost_of_helpers_is_unknown_where_no_event_has_it(exec_fake, order, tool, cost):
+    called = event("item.completed", item={"type": tool, "tool": "spawn_agent"})
+    usage = run_step(with_prices(exec_fake(STARTED, called, completed(100, 10))), order).usage
+    assert usage.cost_usd == (cost and pytest.approx(cost))
 
 
 def test_the_end_of_a_used_up_window_is_told(app, order):

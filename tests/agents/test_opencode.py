@@ -39,6 +39,11 @@ def finish(reason="stop", *, cost=0, tokens=None):
     return event("step_finish", part={"reason": reason, "tokens": tokens or used, "cost": cost})
 
 
+def used_tool(name):
+    state = {"status": "completed", "input": {}, "output": "done"}
+    return event("tool_use", part={"type": "tool", "tool": name, "state": state})
+
+
 def error(name, message, status=None):
     data = {"message": message, "statusCode": status, "isRetryable": False}
     return event("error", error={"name": name, "data": data})
@@ -173,6 +178,24 @@ def test_the_usage_of_all_its_messages_is_summed_up(opencode, order):
     lines = [START, finish("tool-calls", cost=0.25), START, text("x"), finish(cost=0.5)]
     outcome = run_step(opencode(*lines), order)
     assert outcome.usage == Usage(input_tokens=202, output_tokens=24, cost_usd=0.75)
+
+
+@pytest.mark.parametrize(
+    ("lines", "code", "cost"),
+    [
+        ([finish("tool-calls", cost=0.25), START, finish(cost=0.5)], 0, 0.75),
+        ([finish("tool-calls", cost=0.25)], 0, 0.25),
+        ([error("APIError", "slow", 429), START, finish(cost=0.5)], 0, 0.5),
+        ([finish("tool-calls", cost=0.25), START], 137, None),
+        ([finish("tool-calls", cost=0.25), START, text("half a")], 0, None),
+        ([finish("tool-calls", cost=0.25)], 137, None),
+        ([used_tool("task"), finish("tool-calls", cost=0.25), START, finish(cost=0.5)], 0, None),
+        ([used_tool("bash"), finish("tool-calls", cost=0.25), START, finish(cost=0.5)], 0, 0.75),
+    ],
+)
+def test_the_cost_is_that_of_all_its_calls_or_unknown(opencode, order, lines, code, cost):
+    outcome = run_step(opencode(START, *lines, code=code), order)
+    assert outcome.usage.cost_usd == cost
 
 
 def test_an_error_it_got_over_is_none(opencode, order):

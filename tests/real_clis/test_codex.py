@@ -14,6 +14,7 @@ from agents.running import processes_holding, wait_until, written
 from crew.agents.adapter import AgentSpec, Interrupt, adapter_for
 from crew.agents.codex.codex_flags import toml
 from crew.domain.rows.step import ErrorKind, Usage
+from crew.runner.views.read_log import entries_of_lines
 from crew.system.processes.ownership import owned_processes
 from real_clis.company import Company
 from real_clis.openai_responses import INPUT_TOKENS, OUTPUT_TOKENS
@@ -57,6 +58,19 @@ def agent(request, make):
 @pytest.fixture
 def app_server(make):
     return make("codex")
+
+
+def test_a_helper_is_counted_and_its_words_are_not_the_agents(app_server, script, order):
+    spawn = Tool(name="multi_agent_v1/spawn_agent", input={"message": "look around"})
+    calls = [Say("one", delay_s=3), Say("two\nDONE", delay_s=1), Say("three")]
+    play = script(Say(tools=(spawn,)), *calls)
+    outcome = run_step(app_server, order)
+    assert (outcome.error, outcome.done, len(play.turns)) == (None, False, 4)
+    assert outcome.usage.input_tokens == 4 * INPUT_TOKENS
+    entries = list(entries_of_lines(order.log.read_text().splitlines()))
+    assert ("tool", "spawn agent") in {(one.kind, one.tool) for one in entries}
+    said = {one.text: one.is_helper for one in entries if one.kind == "said"}
+    assert said == {"one": False, "two\nDONE": True, "three": False}
 
 
 def test_it_writes_commits_and_says_done(agent, script, order, git):

@@ -138,7 +138,9 @@ def _outcome(spec: AgentSpec, turn: AcpTurn, memory: SessionMemory, end: Process
         done=turn.messages.has_signal and turn.stop_reason == "end_turn",
         text=turn.messages.tail.text,
         usage=Usage(
-            input_tokens=turn.input_tokens, output_tokens=turn.output_tokens, cost_usd=cost
+            input_tokens=turn.input_tokens,
+            output_tokens=turn.output_tokens,
+            cost_usd=cost if turn.stop_reason else None,  # else a call was cut off
         ),
         error=judge(end, turn, spec),
     )

@@ -176,7 +176,7 @@ def _usage(order: StepOrder, conversation: Conversation) -> Usage:
     before = _total_before(memory) if order.resume else 0.0
     with contextlib.suppress(OSError):  # then the next cost is unknown, not wrong
         _remember_total(memory, total)
-    if usage.cost_usd is None and before is not None:
+    if usage.cost_usd is None and before is not None and not conversation.was_cut_off:
         # A total below the last one means that the program started to count from 0 again.
         return replace(usage, cost_usd=total - before if total >= before else total)
     return usage

@@ -14,7 +14,7 @@ from crew.agents.event_stream import EventLines
 from crew.agents.step_process import TEXT_TAIL
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.text import SignalScanner, Tail, one_line
-from crew.domain.rows.step import Usage
+from crew.domain.rows.step import Usage, usage_sum
 
 _LOGIN_REFUSED = (401, 403)
 MOST_REFUSALS = 2
@@ -79,16 +79,22 @@ class Conversation:
 
     @property
     def usage(self) -> Usage:
-        """The usage of this run; without a result, the usage in its messages.
+        """The usage of this run: of its results, and of the messages that no result counts.
 
         A run whose login was refused before its first message has cost nothing.
         """
-        if self.refusal and not self._messages:
+        if self.refusal and not self.results and not self._messages:
             return Usage()
         by_model = [result.model_usage for result in self.results if result.model_usage]
         by_result = [result.usage for result in self.results if result.usage]
-        by_message = [Usage(cost_usd=None), *self._messages.values()]
-        return _sum(by_model or by_result or by_message)
+        counted = by_model or by_result
+        cut_off = [Usage(cost_usd=None)] if self.was_cut_off or not counted else []
+        return usage_sum([*counted, *cut_off, *self._messages.values()])
+
+    @property
+    def was_cut_off(self) -> bool:
+        """Whether it ended in a turn, whose cost no result has."""
+        return self.is_in_turn or bool(self._messages)
 
     def _read(self, events: list[Event]) -> list[Event]:
         for event in events:
@@ -151,6 +157,8 @@ class Conversation:
     def _conclude(self, result: Result) -> None:
         self.results.append(result)
         self.is_in_turn = False
+        if result.usage or result.model_usage:
+            self._messages.clear()
         if not self.tail.text:  # its text repeats the last message
             self._say(result.text)
 
@@ -182,7 +190,7 @@ def _model_usage(event: Event) -> Usage | None:
     """The usage of all models, including helpers."""
     models = mapping(event, "model_usage_since_last_result")
     parts = [_one_models_usage(entry) for entry in models.values() if isinstance(entry, dict)]
-    return _sum(parts) if parts else None
+    return usage_sum(parts) if parts else None
 
 
 def _one_models_usage(entry: Event) -> Usage:
@@ -201,13 +209,4 @@ def _tokens(usage: Event) -> Usage:
         input_tokens=sum(count_of(usage, name) for name in read),
         output_tokens=count_of(usage, "output_tokens"),
         cost_usd=None,
-    )
-
-
-def _sum(parts: list[Usage]) -> Usage:
-    costs = [part.cost_usd for part in parts]
-    return Usage(
-        input_tokens=sum(part.input_tokens for part in parts),
-        output_tokens=sum(part.output_tokens for part in parts),
-        cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
     )

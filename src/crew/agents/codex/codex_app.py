@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from crew.agents.adapter import AgentSpec, Controls, StepOrder, Watch
@@ -16,6 +17,7 @@ from crew.agents.codex.codex_flags import (
     configured,
     developer_instructions,
 )
+from crew.agents.codex.codex_helpers import CodexHelpers
 from crew.agents.codex.codex_turn import AppTurn
 from crew.agents.dialogue_acts import DialogueEnded, MessageRead, QuestionWithdrawn, SendMessage
 from crew.agents.environment import agent_environment
@@ -23,11 +25,14 @@ from crew.agents.event_fields import Event, mapping
 from crew.agents.event_stream import AgentMessages, EventLines
 from crew.agents.session_memory import SessionMemory, session_memory
 from crew.agents.step_process import process_error, run_agent
-from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage
+from crew.domain.rows.step import UNREPORTED, ErrorKind, StepError, StepOutcome, Usage, usage_sum
 from crew.system.processes.pipes import Talk
 from crew.system.processes.process import ProcessEnd
 
 ENDS_WITHIN_S = 10.0  # after its input is closed
+_COUNTED = frozenset({"completed", "failed"})
+"""The ends of a turn after which each of its calls is counted; one that is interrupted is not."""
+
 TELLS_OF_TOOLS_WITHIN_S = 2.0  # an older version does not report them
 
 
@@ -75,6 +80,7 @@ class LiveTurn:
             model=spec.model,
             prices=spec.prices,
         )
+        self.helpers = CodexHelpers(prices=spec.prices)
         self.memory = memory
         self.dialogue = CodexDialogue(
             prompt=as_text(order.prompt),
@@ -109,8 +115,10 @@ class LiveTurn:
                 self.turn.read_limits(params)
             elif method is None:
                 self.turn.read_model(mapping(message, "result"))
-            elif isinstance(method, str) and self.dialogue.is_about_us(method, params):
-                self.turn.read(method, params)
+            elif isinstance(method, str):
+                self.helpers.read(method, params, own=self.dialogue.thread)
+                if self.dialogue.is_about_us(method, params):
+                    self.turn.read(method, params)
 
     async def _pass_on(self, controls: Controls) -> None:
         while True:
@@ -179,9 +187,19 @@ def _outcome(order: StepOrder, spec: AgentSpec, live: LiveTurn, end: ProcessEnd)
         session=session,
         done=turn.messages.has_signal and turn.status == "completed",
         text=turn.messages.tail.text,
-        usage=live.memory.used_since(session, turn.total) if turn.total else Usage(cost_usd=None),
+        usage=_usage(live, session),
         error=_judge(end, live, spec),
     )
+
+
+def _usage(live: LiveTurn, session: str) -> Usage:
+    """The usage of the thread and its helpers; the call in which a turn was cut off is unknown."""
+    turn = live.turn
+    if turn.total is None:
+        return UNREPORTED
+    own = live.memory.used_since(session, turn.total)
+    used = usage_sum([own, live.helpers.usage(turn.model)])
+    return used if turn.status in _COUNTED else replace(used, cost_usd=None)
 
 
 def _judge(end: ProcessEnd, live: LiveTurn, spec: AgentSpec) -> StepError | None:

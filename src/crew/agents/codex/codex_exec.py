@@ -1,7 +1,7 @@
 """Runs a step with `codex exec --json`: one process, the prompt on stdin, no messages."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from crew.agents.adapter import AgentSpec, OneWayAdapter, StepOrder, Watch
 from crew.agents.codex.codex_errors import exit_error, turn_error
@@ -10,10 +10,10 @@ from crew.agents.codex.codex_turn import priced
 from crew.agents.environment import agent_environment
 from crew.agents.event_fields import Event, mapping, session_name, text_of
 from crew.agents.event_stream import AgentMessages, EventReader
-from crew.agents.session_memory import session_memory
+from crew.agents.session_memory import SessionMemory, session_memory
 from crew.agents.step_process import process_error, run_agent
 from crew.domain.kernel.prices import Price
-from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage
+from crew.domain.rows.step import UNREPORTED, ErrorKind, StepError, StepOutcome, Usage
 from crew.system.processes.process import ProcessEnd
 
 
@@ -51,7 +51,7 @@ class CodexExecAdapter(OneWayAdapter):
             session=session,
             done=turn.messages.has_signal,
             text=turn.messages.tail.text,
-            usage=memory.used_since(session, turn.total) if turn.total else Usage(cost_usd=None),
+            usage=_usage(memory, session, turn),
             error=_judge(end, turn, self.spec),
         )
 
@@ -77,6 +77,7 @@ class ExecTurn(EventReader):
     complaint: str = ""  # the last reported error, from which it may have recovered
     failure: str = ""
     has_ended: bool = False
+    had_helper: bool = False
     model: str = ""
     prices: Mapping[str, Price] = field(default_factory=dict)
 
@@ -107,6 +108,7 @@ class ExecTurn(EventReader):
             if is_whole:
                 self.messages.add(text_of(item, "text"))
         else:
+            self.had_helper = self.had_helper or item.get("type") == "collab_tool_call"
             self.messages.report(_what_it_does(item))
 
 
@@ -126,6 +128,14 @@ def _what_it_does(item: Event) -> str:
             return text_of(item, "text")
         case _:
             return ""
+
+
+def _usage(memory: SessionMemory, session: str, turn: ExecTurn) -> Usage:
+    """The usage of the thread; no event has that of its helpers."""
+    if turn.total is None:
+        return UNREPORTED
+    used = memory.used_since(session, turn.total)
+    return replace(used, cost_usd=None) if turn.had_helper else used
 
 
 def _judge(end: ProcessEnd, turn: ExecTurn, spec: AgentSpec) -> StepError | None:

@@ -9,6 +9,8 @@ from crew.agents.event_stream import AgentMessages
 from crew.domain.kernel.prices import Price, TokenCounts, cost_of
 from crew.domain.rows.step import StepError, Usage
 
+TOKENS = ("inputTokens", "cachedInputTokens", "outputTokens")
+
 
 @dataclass(slots=True)
 class AppTurn:
@@ -41,8 +43,7 @@ class AppTurn:
 
     def _read_total(self, total: Event) -> None:
         """Keep the last real count: once its context is full, Codex reports a total of 0 tokens."""
-        names = ("inputTokens", "cachedInputTokens", "outputTokens")
-        counted = priced(self.model, names, total, self.prices)
+        counted = priced(self.model, TOKENS, total, self.prices)
         if counted.input_tokens or counted.output_tokens:
             self.total = counted
 

@@ -71,7 +71,7 @@ class OpenCodeAdapter(OneWayAdapter):
             session=run.session or session or order.session,
             done=run.messages.has_signal,
             text=run.messages.tail.text,
-            usage=run.usage,
+            usage=run.usage(end),
             error=limits.error(end) or judge(end, run, self.spec),
         )
 

@@ -25,6 +25,9 @@ from crew.system.processes.process import ProcessEnd
 _MOST_ERRORS = 5
 """A full context is compacted and full again, without end, with an error each time."""
 
+_HELPER = "task"
+"""The tool that starts a helper, in a session of its own."""
+
 _BY_NAME = {
     "ContextOverflowError": ErrorKind.CONTEXT_FULL,
     "ProviderAuthError": ErrorKind.AUTH,
@@ -54,6 +57,8 @@ class OpenCodeRun(EventReader):
     error: StepError | None = None  # None if it recovered
     reference: str = ""  # of this error, in its log
     errors: int = 0
+    _is_in_call: bool = False
+    _had_helper: bool = False
     _input: int = 0
     _output: int = 0
     _cost_usd: float = 0.0
@@ -62,10 +67,15 @@ class OpenCodeRun(EventReader):
     def is_hopeless(self) -> bool:
         return self.errors >= _MOST_ERRORS
 
-    @property
-    def usage(self) -> Usage:
-        """The usage. A reported cost of 0 means that the price is unknown."""
-        cost = self._cost_usd or None
+    def usage(self, end: ProcessEnd) -> Usage:
+        """The usage. A reported cost of 0 means that the price is unknown.
+
+        So is the cost of a call that was cut off, and that of a helper: no event has it. After a
+        tool the next call follows at once, unless the program has ended.
+        """
+        is_over = end.reason == "exited" or self.reason not in {"", "tool-calls"}
+        is_whole = is_over and not self._is_in_call and not self._had_helper
+        cost = self._cost_usd or None if is_whole else None
         return Usage(input_tokens=self._input, output_tokens=self._output, cost_usd=cost)
 
     def _read(self, event: Event) -> None:
@@ -77,8 +87,10 @@ class OpenCodeRun(EventReader):
             case "tool_use":
                 values = mapping(mapping(part, "state"), "input")
                 self.messages.report(f"{part.get('tool')}: {argument_of(values)}")
+                self._had_helper = self._had_helper or part.get("tool") == _HELPER
             case "step_start":
                 self.reason = ""
+                self._is_in_call = True
             case "step_finish":
                 self._conclude(part)
             case "error":
@@ -92,6 +104,7 @@ class OpenCodeRun(EventReader):
 
     def _conclude(self, part: Event) -> None:
         self.reason = text_of(part, "reason")
+        self._is_in_call = False
         if self.reason == "stop":
             self.error = None
         tokens = mapping(part, "tokens")

@@ -1,5 +1,6 @@
 """The outcome of one call of an agent's CLI: its text, its error, its usage, its signal."""
 
+from collections.abc import Iterable
 from dataclasses import field
 from enum import StrEnum
 from typing import Protocol, TypedDict
@@ -98,6 +99,17 @@ class Usage:
             "output_tokens": row.output_tokens + self.output_tokens,
             "cost_usd": (row.cost_usd or 0.0) + (self.cost_usd or 0.0) if known else None,
         }
+
+
+def usage_sum(parts: Iterable[Usage]) -> Usage:
+    """The sum; one unknown cost makes it unknown."""
+    parts = tuple(parts)
+    costs = [part.cost_usd for part in parts]
+    return Usage(
+        input_tokens=sum(part.input_tokens for part in parts),
+        output_tokens=sum(part.output_tokens for part in parts),
+        cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
+    )
 
 
 NOTHING = Usage()
