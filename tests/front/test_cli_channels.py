@@ -49,6 +49,7 @@ def _states(scene):
 
 def test_a_channel_is_opened_listed_shown_and_closed_without_a_runner(talk):
     assert talk.ok("channel", "list", "--json").json == []
+    assert "no channels yet" in talk.ok("channel", "list").err
     assert _new(talk, "scripted", "sh").out == "room\n"
     shown = _show(talk)
     assert (shown["name"], shown["state"], shown["mode"], shown["turn"]) == (
@@ -64,6 +65,7 @@ def test_a_channel_is_opened_listed_shown_and_closed_without_a_runner(talk):
     assert "room" in talk.ok("channel", "list").out
     talk.ok("channel", "close", "room")
     assert talk.ok("channel", "list", "--json").json == []
+    assert "`crew channel list --all`" in talk.ok("channel", "list").err
     assert talk.ok("channel", "list", "--all", "--json").json[0]["state"] == "closed"
 
 

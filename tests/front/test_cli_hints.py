@@ -43,6 +43,22 @@ def test_a_drain_that_delivers_nothing_does_not_say_so(scene):
     assert "delivered" not in said.err
 
 
+def test_what_is_advised_about_a_task_that_never_began_can_be_done(scene):
+    scene.ok("new", "--title", "one")
+    hint = scene.refused(3, "not_found", "restore", "1").hint
+    assert "`crew diff" not in hint
+    assert "`crew show 1`" in hint
+    assert "crew checkpoints" not in scene.ok("close", "1").err
+
+
+def test_a_close_with_nothing_kept_does_not_name_checkpoints(scene):
+    scene.plan("1", "nothing")
+    scene.ok("new", "--title", "one")
+    scene.crew("run", "--drain")
+    kept = scene.ok("checkpoints", "1", "--json").json
+    assert ("crew checkpoints 1" in scene.ok("close", "1").err) == bool(kept)
+
+
 @pytest.fixture
 def abandoned(scene):
     """The runner was killed in the middle of a step."""

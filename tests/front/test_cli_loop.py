@@ -293,6 +293,11 @@ def test_a_loop_beside_a_runner_keeps_its_review_and_its_proof(stage, running):
         run = json.loads(out)
         assert (run["state"], run["max_rounds"]) == ("failed", 1)
         assert run["reason"] == "gave up after 1 round: the gate is red"
+        assert (run["error"]["code"], run["reason"] in run["error"]["message"]) == (
+            "check_failed",
+            True,
+        )
+        assert f"`crew resume {run['task']}`" in run["error"]["hint"]
     assert stage.git("log", "--format=%s", "main") == "first"
     said = stage.ok("loop", "Fix it", "--review", "single", "--proof", "test -f file-6", "--json")
     assert [v["reviewer"] for v in said.json["verdicts"]] == ["bob"]
@@ -393,6 +398,7 @@ def test_a_run_that_failed_is_resumed_as_a_new_try_in_its_session(stage):
     again = stage.crew("resume", "1.1", "--json")
     assert (again.code, again.json["id"], again.json["max_rounds"]) == (6, "1.2", 1)
     assert again.json["reason"] == "gave up after 1 round: the review failed"
+    assert set(again.json["error"]) == {"code", "message", "hint"}
     assert "no tests" in told(stage, "1.2-1-1")
     play(stage, reviewer="echo PASS")
     stage.ok("resume", "1")

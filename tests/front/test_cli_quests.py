@@ -257,7 +257,7 @@ def test_when_a_quest_is_cancelled_nobody_works_at_it_any_more(scene, running):
     scene.ok("quest", "new", "Request", "--workflow", "small")
     running()
     until(lambda: list(scene.root.parent.glob("*-worktrees/*/a.txt")))
-    scene.ok("quest", "cancel", "1")
+    assert "`crew checkpoints TASK`" in scene.ok("quest", "cancel", "1").err
     assert {agent["status"] for agent in scene.ok("ps", "--json").json} == {"idle"}
     assert {task["status"] for task in scene.ok("list", "-a", "--json").json} == {"closed"}
     assert scene.ok("checkpoints", "2", "--json").json

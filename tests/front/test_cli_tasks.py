@@ -635,3 +635,27 @@ def test_a_nul_on_stdin_leaves_tasks_that_can_be_read(scene):
     tasks = {task: scene.ok("show", task, "--json").json for task in "123"}
     assert [tasks[task]["body"] for task in "123"] == [shown] * 3
     assert (tasks["2"]["title"], tasks["3"]["comments"][0]["text"]) == (shown, shown)
+
+
+def test_a_file_of_drafts_is_looked_for_where_crew_works(scene, tmp_path):
+    (scene.root / "g.md").write_text("---\ntitle: here\n---\nwhat to do\n")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    scene.ok("-C", str(scene.root), "new", "--from", "g.md", cwd=elsewhere)
+    scene.ok("-C", str(scene.root), "edit", "1", "--from", "g.md", cwd=elsewhere)
+    assert scene.ok("show", "1", "--json").json["title"] == "here"
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        *(("--title", "x"), ("--body", "x"), ("--priority", "0"), ("--label", "x")),
+        *(("--after", "1"), ("--base", "main"), ("--agent", "sh"), ("--skip-review",)),
+        ("--issue", "3"),
+    ],
+)
+def test_a_file_of_drafts_takes_no_flag_that_would_be_dropped(scene, flags):
+    drafts = "---\ntitle: one\n---\n"
+    refused = scene.refused(2, "usage", "new", "--from", "-", *flags, stdin=drafts)
+    assert f"takes no {flags[0]}" in refused.message
+    assert scene.ok("list", "--json").json == []

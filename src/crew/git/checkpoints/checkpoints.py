@@ -29,7 +29,7 @@ from crew.git.checkpoints.snapshots import (
 from crew.git.git_command import GitAnswer, ask, git
 from crew.git.merges.merges import MergeConflict, identity, merged_tree
 from crew.git.refs import Moved, advance, delete_refs
-from crew.git.repository import Repository, commit_of, ref_tip
+from crew.git.repository import Repository, commit_of, ref_tip, refs_like
 from crew.git.worktrees import worktree_admin
 from crew.git.worktrees.worktree_status import WorktreeState, load_status
 from crew.system.crash_points import effect
@@ -259,11 +259,17 @@ def _chosen(repo: Repository, task: str, number: int | None) -> Checkpoint:
         have = ", ".join(str(one.number) for one in kept)
         raise NotFound(
             f"task {task} has no checkpoint {number or ''}".rstrip(),
-            hint=f"it has: {have}"
-            if have
-            else f"what it committed is on its branch: `crew diff {task}` shows it",
+            hint=f"it has: {have}" if have else _without_checkpoint(repo, task),
         )
     return chosen[-1]
+
+
+def _without_checkpoint(repo: Repository, task: str) -> str:
+    """Where the work of a task without checkpoints is, if it has begun."""
+    branches = [f"refs/heads/{branch_name(task)}{end}" for end in ("", "-gh-*")]
+    if refs_like(repo, *branches):
+        return f"what it committed is on its branch: `crew diff {task}` shows it"
+    return f"crew takes one after every step; `crew show {task}` shows how far the task is"
 
 
 def _list_checkpoints(repo: Repository, prefix: str) -> list[Checkpoint]:

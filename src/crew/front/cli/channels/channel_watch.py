@@ -59,6 +59,8 @@ def list_channels(call: Call, *, closed_too: bool) -> None:
     elif views:
         newest = {one["name"]: one["id"] for one in views}  # a newer one of a name comes later
         table(LIST_HEAD, [_row(view, newest[view["name"]]) for view in views], call)
+    elif world.channels:
+        narrate(call, "no channel is open: `crew channel list --all` lists the closed ones")
     else:
         narrate(call, "no channels yet: `crew channel new NAME --member AGENT` opens one")
 

@@ -147,7 +147,7 @@ def plan(call: Call, file: str) -> None:
             "only the step that plans can hand in a plan, and CREW_TOKEN is not set",
             hint="a person changes the items with `crew edit`, `crew dep` and `crew close`",
         )
-    args = {"token": token, "steps": _steps(file)}
+    args = {"token": token, "steps": _steps(file, call.directory)}
     reply = ask_with_token(Request(verb="plan_steps", args=args), find=call.workplace)
     if call.json:
         print_json({"reply": reply})
@@ -155,9 +155,10 @@ def plan(call: Call, file: str) -> None:
         say(str(reply))
 
 
-def _steps(file: str) -> object:
+def _steps(file: str, directory: Path) -> object:
     try:
-        text = text_or_stdin(file) if file == "-" else Path(file).read_text(encoding="utf-8")
+        is_stdin = file == "-"
+        text = text_or_stdin(file) if is_stdin else (directory / file).read_text(encoding="utf-8")
         found = json.loads(text or "")
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(
@@ -178,7 +179,7 @@ def cancel(call: Call, quest_id: str, reason: str | None) -> None:
     if call.json:
         print_json({"id": quest_id, "state": "cancelled"})
     else:
-        narrate(call, f"quest {quest_id} is cancelled; `crew checkpoints` lists what is kept")
+        narrate(call, f"quest {quest_id} is cancelled; `crew checkpoints TASK` lists what is kept")
 
 
 def _found(world: World, named: str) -> Quest:

@@ -13,7 +13,7 @@ from crew.front.cli.output import narrate
 from crew.front.cli.params import task_argument
 from crew.runner.requests.ask_crew import ask
 from crew.runner.requests.settled import is_written
-from crew.store.fact_log import load_world
+from crew.runner.upkeep.kept_work import kept_views
 
 if TYPE_CHECKING:
     from crew.workplace import Workplace
@@ -31,9 +31,8 @@ def close(call: Call, task: str, reason: str) -> None:
     workplace = call.workplace()
     task = workplace.source.resolve(task)
     close_task(workplace, task, reason)
-    was_started = load_world(workplace.db).tasks[task].branch
-    kept = f"; `crew checkpoints {task}` lists what was kept of it" if was_started else ""
-    narrate(call, f"task {task} is closed{kept}")
+    kept = f"; `crew checkpoints {task}` lists what was kept of it"
+    narrate(call, f"task {task} is closed{kept if kept_views(workplace, task) else ''}")
     show_task(call, workplace, task)
 
 

@@ -59,12 +59,12 @@ class TaskDraft:
     skip_review: bool | None = None
 
 
-def read_file(file: str) -> str:
-    """The text of a file; `-` is stdin."""
+def read_file(file: str, *, directory: Path) -> str:
+    """The text of a file, whose path begins at the directory; `-` is stdin."""
     if file == "-":
         return text_or_stdin(file) or ""
     try:
-        return Path(file).read_text(encoding="utf-8")
+        return (directory / file).read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise NotFound(f"there is no file {file}", hint="- reads the drafts from stdin") from error
     except UnicodeDecodeError as error:

@@ -96,7 +96,7 @@ def edit(
     """
     workplace = call.workplace()
     task = workplace.source.resolve(task)
-    draft = _read_draft(flags.pop("file"), flags)
+    draft = _read_draft(call, flags.pop("file"), flags)
     changes = _changes(workplace, task, {**_from_draft(draft), **_named(flags)})
     if not changes and status is None and not (draft and "after" in draft.named):
         raise UsageError("no change is named", hint="`crew edit --help` lists the flags")
@@ -114,12 +114,12 @@ def edit(
     show_task(call, workplace, task)
 
 
-def _read_draft(file: str | None, flags: dict[str, Any]) -> TaskDraft | None:
+def _read_draft(call: Call, file: str | None, flags: dict[str, Any]) -> TaskDraft | None:
     if file is None:
         return None
     if "-" in (file, flags["body"]) and file == flags["body"]:
         raise UsageError("stdin can be read only once", hint="give --from or --body a file or text")
-    return read_draft(read_file(file))
+    return read_draft(read_file(file, directory=call.directory))
 
 
 def _from_draft(draft: TaskDraft | None) -> dict[str, Any]:

@@ -81,13 +81,14 @@ def new(
     """
     workplace = call.workplace()
     flags["agent"] = one_agent(agent, worker)
-    asks_gh = title is None and flags["issue"] is not None
-    if (file is None) == (title is None and not asks_gh):
+    asks_gh = file is None and title is None and flags["issue"] is not None
+    if file is not None:
+        _refuse_beside_file({"title": title, "body": body, **flags})
+        drafts = read_drafts(read_file(file, directory=call.directory))
+    elif title is None and not asks_gh:
         raise UsageError(
             "a task needs a title", hint='crew new --title "…", or --issue N, or --from FILE'
         )
-    if file is not None:
-        drafts = read_drafts(read_file(file))
     else:
         drafts = [_from_flags(title or "", body, flags)]
     if asks_gh:
@@ -97,6 +98,17 @@ def new(
     _tell(
         call, workplace, add_drafts(workplace, drafts, place=call.directory), many=file is not None
     )
+
+
+def _refuse_beside_file(flags: dict[str, object]) -> None:
+    """Refuse flags that describe a task beside `--from`, which would not take effect."""
+    named = [name for name, value in flags.items() if value not in (None, ())]
+    if named:
+        option = {"labels": "--label"}.get(named[0], f"--{named[0].replace('_', '-')}")
+        raise UsageError(
+            f"--from creates the tasks as its file describes them, so it takes no {option}",
+            hint="write it into the blocks of the file, like `title: …` or `priority: 0`",
+        )
 
 
 def _from_flags(title: str, body: str | None, flags: dict[str, object]) -> TaskDraft:

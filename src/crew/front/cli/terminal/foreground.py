@@ -4,7 +4,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from crew.domain.kernel.errors import CheckFailed, TryLater
+from crew.domain.kernel.errors import CheckFailed, CrewError, Interrupted, TryLater
 from crew.domain.lead_choice import LEADS
 from crew.domain.requests import Request
 from crew.domain.rows.agent import AgentState
@@ -18,7 +18,7 @@ from crew.front.cli.crew.merge import late
 from crew.front.cli.crew.narration import narrated
 from crew.front.cli.crew.run_command import interrupts, open_log
 from crew.front.cli.crew.unfinished import why_not
-from crew.front.cli.exit_codes import INTERRUPTED
+from crew.front.cli.exit_codes import INTERRUPTED, error_document
 from crew.front.cli.output import line, narrate, print_json
 from crew.front.cli.setup.gate_notice import tell_gate
 from crew.front.mcp.autostart import mcp_server
@@ -144,17 +144,28 @@ def _tell(call: Call, world: World, task: str, broken_off: int) -> int:
     """Print why it ended, unless following was interrupted, which has been printed already."""
     row = world.tasks[task]
     code = broken_off or _code(row)
+    failure = _failure(world, row, broken_off) if code else None
     if call.json:
-        print_json(_document(world, row))
-    if call.json or broken_off:
+        print_json(_document(world, row, failure))
         return code
-    if row.awaits_delivery:
-        raise late(world, row)
-    if code == 0:
+    if failure is None:
         narrate(call, f"task {task} is {row.state}")
-        return 0
-    why = line(why_not(world, row), limit=LONGEST_REASON)
-    raise CheckFailed(f"task {task} is not finished: {why}", hint=_hint(world, row))
+    elif not broken_off:
+        raise failure
+    return code
+
+
+def _failure(world: World, task: Task, broken_off: int) -> CrewError:
+    """Why the task is not finished."""
+    if broken_off:
+        hint = f"`crew resume {task.id}` continues it"
+        if broken_off == INTERRUPTED:
+            return Interrupted("interrupted", hint=hint)
+        return TryLater(f"task {task.id} was stopped before it was finished", hint=hint)
+    if task.awaits_delivery:
+        return late(world, task)
+    why = line(why_not(world, task), limit=LONGEST_REASON)
+    return CheckFailed(f"task {task.id} is not finished: {why}", hint=_hint(world, task))
 
 
 def _code(task: Task) -> int:
@@ -163,11 +174,15 @@ def _code(task: Task) -> int:
     return 0 if task.state in FINISHED else CheckFailed.exit_code
 
 
-def _document(world: World, task: Task) -> dict[str, Any]:
-    """The run as `crew runs` shows it, and why it ended."""
+def _document(world: World, task: Task, failure: CrewError | None) -> dict[str, Any]:
+    """The run as `crew runs` shows it, and why it ended; a failure is an error as of any command.
+
+    The `reason` names what the run itself has as its error.
+    """
     run = world.runs.get(task.run or "")
     why = None if task.state in FINISHED else _waits(world, task) or why_not(world, task)
-    return {**(run_view(run) if run else {"task": task.id}), "status": task.state, "reason": why}
+    shown = {**(run_view(run) if run else {"task": task.id}), "status": task.state, "reason": why}
+    return {**shown, **error_document(failure)} if failure else shown
 
 
 def _hint(world: World, task: Task) -> str:
