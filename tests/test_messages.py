@@ -22,6 +22,7 @@ SEVERAL = {
     "invalid_value": "a key of the config, an argument, or a number of seconds",
     "invalid_workflow": "the file as a whole, or a line of it",
     "member_disabled": "for a person, and for the member itself",
+    "other_tasks": "the config names another source, or `crew init` was to",
 }
 """The precise codes with more than one message, and why the messages do not contradict."""
 

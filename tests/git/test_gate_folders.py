@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from crew.git import gate_folder, git_command
-from crew.git.gate_folder import untracked_in
+from crew.git import git_command
+from crew.git.gate_folders import clean_folder
+from crew.git.gate_folders.clean_folder import untracked_in
 from crew.git.repository import commit_of
 from crew.git.worktrees import index_file
 from crew.git.worktrees.worktree_admin import git_dir_for
@@ -280,6 +281,6 @@ def test_files_outside_a_sparse_checkout_are_what_a_gate_made(repo, person, tmp_
 
 def test_what_cannot_be_deleted_is_an_error(repo, gate, kind, monkeypatch):
     Person(gate).write("left/x", "x")
-    monkeypatch.setattr(gate_folder, "remove", lambda _path: None)
+    monkeypatch.setattr(clean_folder, "remove", lambda _path: None)
     with pytest.raises(OSError, match="left"):
         ensure_detached(repo, gate, "main", kind=kind)

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from crew.git.ignore_patterns import is_named
+from crew.git.gate_folders.ignore_patterns import is_named
 from git.people import Person
 
 PATTERNS = [

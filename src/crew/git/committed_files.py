@@ -1,6 +1,5 @@
 """Compares files with a commit without starting git: by content, whatever an index says of them."""
 
-import hashlib
 import os
 import stat
 from collections.abc import Mapping
@@ -85,4 +84,6 @@ def _id_of(file: "os.DirEntry[str]") -> str:
 
 
 def _blob_id(content: bytes) -> str:
+    import hashlib  # noqa: PLC0415 - slow to load, and most files need no hash
+
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()

@@ -8,7 +8,6 @@ stored.
 
 import json
 import re
-from typing import Any
 
 LINE_LIMIT = 1_048_576
 
@@ -60,7 +59,7 @@ def commit_line(text: str) -> str:
 
 
 def as_json(
-    value: Any, *, indent: int | None = None, separators: tuple[str, str] | None = None
+    value: object, *, indent: int | None = None, separators: tuple[str, str] | None = None
 ) -> str:
     """The JSON of a value. Bytes that are no text, as in the name of a folder, are escaped."""
     text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators)

@@ -96,7 +96,7 @@ def _error_counted(
     errors = one_more_error(agent.error_count, limit=rules.stuck_after)
     changes["error_count"] = errors.count
     changes["last_error"] = message
-    changes["retry_at"] = None if errors.ends_here else at + rules.backoff(errors.count)
+    changes["retry_at"] = at + rules.backoff(errors.count)
     if errors.ends_here:
         return moved(agent, "errors", to=AgentState.STUCK, at=at, **changes)
     return noted(agent, "error", at=at, **changes)

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from crew.domain.kernel.names import landed_ref, made_ref
 from crew.git.git_command import ask
-from crew.git.refs import delete_refs
-from crew.git.repository import Repository
+from crew.git.refs import delete_ref, delete_refs
+from crew.git.repository import Repository, ref_tip
 from crew.git.task_repository.branch_holders import checked_out
 from crew.git.worktrees import worktree_admin
 from crew.system.foreign_files import read_foreign
@@ -42,6 +43,18 @@ def delete_branch(
     if holder is not None:
         raise checked_out(branch, holder)
     delete_refs(repo, {f"refs/heads/{branch}": expected, **marks})
+
+
+def delete_made_branch(repo: Repository, branch: str) -> None:
+    """Delete a branch that crew made, and then crew's mark of it.
+
+    Without the mark, a lock that a killed git left on the branch would count as a person's.
+    """
+    if head := ref_tip(repo, f"refs/heads/{branch}"):  # it may also be a target
+        landed = {mark: at for mark in (landed_ref(branch),) if (at := ref_tip(repo, mark))}
+        delete_branch(repo, branch, expected=head, marks=landed)
+    if made := ref_tip(repo, made_ref(branch)):
+        delete_ref(repo, made_ref(branch), expected=made)
 
 
 def _may_be_held(repo: Repository, branch: str) -> bool:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from crew.domain.kernel.errors import Conflict, CrewError, NotFound
 from crew.git.branches import standing_in_the_way
-from crew.git.gate_folder import clean_folder
+from crew.git.gate_folders.clean_folder import clean_folder
+from crew.git.gate_folders.renew_repository import renew_repository
 from crew.git.git_command import git
 from crew.git.killed_git import clear_lock
 from crew.git.refs import advance
@@ -33,7 +34,6 @@ from crew.git.task_repository.lay_repository import (
     copy_index,
     lay_repository,
 )
-from crew.git.task_repository.renew_repository import renew_repository
 from crew.git.task_repository.take_in import (
     NotTakenIn,
     follow_agent,

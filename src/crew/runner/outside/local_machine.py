@@ -8,7 +8,7 @@ from pathlib import Path
 
 from crew.agents.adapter import adapter_for
 from crew.domain.kernel.errors import Conflict
-from crew.domain.kernel.names import landed_ref, made_ref
+from crew.domain.kernel.names import landed_ref
 from crew.domain.merging.conflict_text import Sides
 from crew.domain.merging.merge_reports import Delivered, MergeResult, Tips
 from crew.domain.quests.item_tasks import ItemTask
@@ -33,12 +33,12 @@ from crew.git.git_command import GitFailed, ask, git
 from crew.git.killed_remains import clear_crews_locks, sweep_half_made
 from crew.git.merges import merges
 from crew.git.merges.conflict_sides import conflict_sides
-from crew.git.refs import advance, delete_ref
+from crew.git.refs import advance
 from crew.git.repository import has_branch, ref_tip
 from crew.git.task_repository.shown_branches import show_newest
 from crew.git.worktrees import worktree_admin, worktrees
 from crew.git.worktrees.spare_worktrees import Spare
-from crew.git.worktrees.worktree_list import delete_branch
+from crew.git.worktrees.worktree_list import delete_made_branch
 from crew.runner.outside.asking_watch import asking_watch
 from crew.runner.outside.gate_runs import GateRuns
 from crew.runner.outside.member_steps import ChannelPlaces
@@ -247,18 +247,9 @@ class LocalOutside:
         await in_thread(self._delete_branch, task)
 
     def _delete_branch(self, task: Task) -> None:
-        """Delete a task's branch if all its commits have landed, and then crew's mark of it.
-
-        Without the mark, a lock that a killed git left on the branch would count as a person's.
-        """
-        repo, branch = self.workplace.repo, task.branch
-        if not branch or not self._has_landed(branch, task.target):
-            return
-        if head := ref_tip(repo, f"refs/heads/{branch}"):  # it may also be a target
-            landed = {mark: at for mark in (landed_ref(branch),) if (at := ref_tip(repo, mark))}
-            delete_branch(repo, branch, expected=head, marks=landed)
-        if made := ref_tip(repo, made_ref(branch)):
-            delete_ref(repo, made_ref(branch), expected=made)
+        """Delete a task's branch if all its commits have landed."""
+        if task.branch and self._has_landed(task.branch, task.target):
+            delete_made_branch(self.workplace.repo, task.branch)
 
     def _has_landed(self, branch: str, target: str) -> bool:
         """Whether nothing of the branch is missing in the target. A deleted one has nothing.

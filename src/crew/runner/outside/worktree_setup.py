@@ -13,7 +13,7 @@ from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.names import branch_name, landed_ref, made_ref
 from crew.domain.rows.task import Task
 from crew.git.checkpoints.checkpoints import checkpoints
-from crew.git.gate_folder import untracked_in
+from crew.git.gate_folders.clean_folder import untracked_in
 from crew.git.git_command import git
 from crew.git.refs import delete_ref
 from crew.git.repository import Repository, commit_of

@@ -59,7 +59,7 @@ def agent_view(world: ShownWorld, agent: Agent, *, runner_up: bool = True) -> di
         "total_cost_usd": _dollars(agent.cost_usd),
         "error_count": agent.error_count,
         "last_error": agent.last_error or None,
-        "retry_at": moment(agent.retry_at),
+        "retry_at": None if agent.state == "stuck" else moment(agent.retry_at),
         "pid": agent.pid if runner_up else None,
         "paused": None,
     }

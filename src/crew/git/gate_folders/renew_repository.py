@@ -10,6 +10,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from crew.git.gate_folders.made_folders import Made, made_like
 from crew.git.repository import Repository
 from crew.git.task_repository.agent_refs import agent_git_of, is_folder, remove
 from crew.git.task_repository.lay_repository import (
@@ -18,7 +19,6 @@ from crew.git.task_repository.lay_repository import (
     index_for_agent,
     lay_repository,
 )
-from crew.git.task_repository.made_folders import Made, made_like
 from crew.system.crash_points import effect
 
 

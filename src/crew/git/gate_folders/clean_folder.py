@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
-from crew.git.ignore_patterns import is_named
+from crew.git.gate_folders.ignore_patterns import is_named
+from crew.git.gate_folders.made_folders import Made, made_like
 from crew.git.task_repository.agent_refs import is_folder, remove
-from crew.git.task_repository.made_folders import Made, made_like
 from crew.git.worktrees.clean_check import has_kind, has_numbers
 from crew.git.worktrees.index_file import LINK, Index, folders_of, read_index, tracked_modes
 from crew.git.worktrees.worktree_admin import environment_for
