@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from crew.domain.rows.task import Task
 from crew.git.branches import claim_branch
 from crew.git.killed_remains import (
     OLD_S,
@@ -17,6 +16,7 @@ from crew.git.killed_remains import (
     places_of_git,
     sweep_half_made,
 )
+from crew.git.worktrees import worktree_list
 from crew.git.worktrees.worktrees import ensure_worktree
 from crew.runner.outside import local_machine
 from git.people import Person
@@ -107,10 +107,9 @@ def test_half_made_files_go_and_a_young_copy_stays(repo, worktrees):
 def test_the_mark_of_a_branch_goes_after_the_branch(repo, worktrees, monkeypatch):
     """A git that dies while it deletes the branch leaves a lock that is known to be crew's."""
     order = []
-    monkeypatch.setattr(local_machine, "delete_branch", lambda *_, **__: order.append("branch"))
-    monkeypatch.setattr(local_machine, "delete_ref", lambda *_, **__: order.append("mark"))
-    outside = SimpleNamespace(workplace=SimpleNamespace(repo=repo), _has_landed=lambda *_: True)
-    local_machine.LocalOutside._delete_branch(outside, Task(id="7", branch="crew-7", target="main"))
+    monkeypatch.setattr(worktree_list, "delete_branch", lambda *_, **__: order.append("branch"))
+    monkeypatch.setattr(worktree_list, "delete_ref", lambda *_, **__: order.append("mark"))
+    worktree_list.delete_made_branch(repo, "crew-7")
     assert order == ["branch", "mark"]
 
 
