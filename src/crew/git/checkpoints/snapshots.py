@@ -38,6 +38,9 @@ from crew.git.worktrees import worktree_admin
 from crew.git.worktrees.nested_view import surroundings
 from crew.git.worktrees.worktree_status import WorktreeState, private_index, read_status, reveal
 
+_DEEPEST_CLOSED = 100
+"""Closed folders, one inside the other, that crew opens. A program may close them again."""
+
 R = TypeVar("R")
 
 
@@ -108,7 +111,9 @@ def place_of(repo: Repository, worktree: Path) -> SnapshotPlace:
 def look(place: SnapshotPlace, *, with_ignored: bool, max_bytes: int | None = None) -> Holding:
     """List the content to keep; above `max_bytes`, no file that HEAD does not have."""
     status = place.read_status()
-    while open_closed(place.path, _closed(place, status)):
+    for _ in range(_DEEPEST_CLOSED):
+        if not open_closed(place.path, _closed(place, status)):
+            break
         status = place.read_status()
     if isinstance(status, WorktreeState) and status.is_untouched:
         return Holding(status=status)
