@@ -515,3 +515,15 @@ def test_a_repository_in_a_folder_named_as_crews_own_is_not_taken_for_one(tmp_pa
     for place in ("crew/folders/.git", "crew/folders/mine.git"):
         assert not worktree_admin.is_own(tmp_path / place)
     assert worktree_admin.is_own(tmp_path / ".git/crew/folders/7")
+
+
+@pytest.mark.parametrize("left", ["a file", "a folder"])
+def test_a_kill_while_the_pointer_is_written_leaves_nothing_in_the_worktree(repo, tmp_path, left):
+    tree = tmp_path / "trees" / "7"
+    ensure_worktree(repo, tree, branch="crew-7", base="main")
+    (tree / ".git").unlink()
+    unfinished = tree / ".git.crew-new"
+    unfinished.mkdir() if left == "a folder" else unfinished.write_text("gitdir: ")
+    ensure_worktree(repo, tree, branch="crew-7", base="main")
+    assert state_of(repo, tree).changed == ()
+    assert not unfinished.exists()

@@ -20,7 +20,7 @@ from crew.domain.kernel.names import is_task_id
 from crew.git.git_command import handed_on_settings
 from crew.git.hardening import linked_git_dir
 from crew.git.repository import Repository
-from crew.git.task_repository.agent_refs import agent_git_of, read_bytes
+from crew.git.task_repository.agent_refs import agent_git_of, is_folder, read_bytes, remove
 from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
 from crew.system.deep_folders import delete_folder
@@ -159,9 +159,16 @@ def lock_reason(git_dir: Path) -> str | None:
 
 @effect("git.point_worktree")
 def point(git_dir: Path, path: Path) -> None:
-    """Write the worktree's `.git` file again."""
+    """Write the worktree's `.git` file again.
+
+    The unfinished file has a fixed name: after a kill the next write takes it over, and it never
+    counts as work of the task.
+    """
     path.mkdir(parents=True, exist_ok=True)
-    write_file(path / ".git", _pointer(git_dir))
+    unfinished = path / ".git.crew-new"
+    if is_folder(unfinished):
+        remove(unfinished)
+    write_file(path / ".git", _pointer(git_dir), unfinished=unfinished)
 
 
 def _pointer(git_dir: Path) -> bytes:
