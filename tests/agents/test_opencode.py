@@ -61,7 +61,7 @@ def logged(name, message):
     data = {"message": "Unexpected server error. Check server logs for details.", "ref": "err_2"}
     line = (
         'timestamp=2026-11-19T15:41:17.489Z level=ERROR run=a1 message=failed ref={} error="{}" '
-        'cause="{}\\n    at SessionPrompt.getModel (/$bunfs/root/chunk.js:1142:11505)"\n'
+        'cause="{}\\n    at SessionPrompt.getModel (chunk.js:1142:11505)"\n'
     )
     words = f"{name}: {message}"
     lines = [line.format("err_1", "OtherError: x", ""), line.format("err_2", words, words)]
