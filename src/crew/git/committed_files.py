@@ -2,11 +2,10 @@
 
 import os
 import stat
-from collections.abc import Mapping
 from pathlib import Path
 
-from crew.git.object_files import LARGEST, read_object
-from crew.git.task_repository.plain_objects import NotPlain, PlainEntry, plain_entries
+from crew.git.object_files import LARGEST
+from crew.git.task_repository.plain_objects import NotPlain, PlainEntry, stored_tree
 from crew.system.foreign_files import (
     NotBelieved,
     Stamp,
@@ -29,7 +28,6 @@ class CommittedFiles:
     def __init__(self, common_dir: Path, tree: str) -> None:
         self._objects = common_dir / "objects"
         self._tree = tree
-        self._entries: dict[str, Mapping[bytes, PlainEntry]] = {}
 
     def has(self, path: str, file: "os.DirEntry[str]") -> bool:
         """Whether the commit has this file as it is now, with its content and its mode."""
@@ -42,19 +40,11 @@ class CommittedFiles:
         *folders, name = os.fsencode(path).split(b"/")
         tree = self._tree
         for folder in folders:
-            found = self._entries_of(tree).get(folder)
+            found = stored_tree(self._objects, tree).get(folder)
             if found is None or found.mode != _FOLDER:
                 return None
             tree = found.object_id
-        return self._entries_of(tree).get(name)
-
-    def _entries_of(self, tree: str) -> Mapping[bytes, PlainEntry]:
-        if tree not in self._entries:
-            found = read_object(self._objects, tree)
-            if found is None or found.kind != b"tree":
-                raise NotPlain
-            self._entries[tree] = plain_entries(found.content)
-        return self._entries[tree]
+        return stored_tree(self._objects, tree).get(name)
 
 
 def _mode_of(file: "os.DirEntry[str]") -> bytes:

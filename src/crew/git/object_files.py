@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
-from crew.git.task_repository.agent_refs import read_bytes
 from crew.system.atomic_files import write_together
 from crew.system.crash_points import effect
+from crew.system.foreign_files import NotBelieved, read_with_stamp
 
 LARGEST = 20_000_000
 _UNFINISHED = "tmp_obj_"
@@ -32,8 +32,9 @@ def read_object(objects: Path, object_id: str) -> ObjectFile | None:
     """The object, if its file is sound: the content has exactly this id."""
     import hashlib  # noqa: PLC0415 - slow to load
 
-    raw = read_bytes(_file_of(objects, object_id), most=LARGEST)
-    if raw is None:
+    try:
+        raw, _ = read_with_stamp(_file_of(objects, object_id), max_bytes=LARGEST)
+    except (OSError, NotBelieved):
         return None
     unpacked = zlib.decompressobj()
     try:

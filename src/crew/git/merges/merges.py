@@ -9,10 +9,9 @@ from crew.git.commit_files import has_tree, is_in_history, read_commit
 from crew.git.git_command import GitAnswer, GitFailed, ask, failure, git
 from crew.git.merges.attributes import attributes_worktree
 from crew.git.merges.favoured_side import favoured_tree
-from crew.git.object_files import read_object
 from crew.git.refs import Moved, advance
 from crew.git.repository import Repository, commit_of
-from crew.git.task_repository.plain_objects import NotPlain, PlainEntry, plain_entries
+from crew.git.task_repository.plain_objects import NotPlain, PlainEntry, stored_tree
 from crew.git.worktrees.worktree_admin import environment_for
 from crew.system.crash_points import effect
 
@@ -119,10 +118,8 @@ def _has_same_state(repo: Repository, onto: str, tree: str) -> bool:
 
 
 def _state(repo: Repository, tree: str) -> list[PlainEntry]:
-    found = read_object(repo.common_dir / "objects", tree)
-    if found is None or found.kind != b"tree":
-        raise NotPlain
-    return [one for name, one in plain_entries(found.content).items() if name.lower() == b".crew"]
+    entries = stored_tree(repo.common_dir / "objects", tree)
+    return [one for name, one in entries.items() if name.lower() == b".crew"]
 
 
 def _fault_of(repo: Repository, commit: str, *, onto: str) -> str:

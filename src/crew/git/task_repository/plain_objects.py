@@ -8,11 +8,10 @@ objects. So this module need not know what is bad, only what is certainly harmle
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
-from crew.domain.kernel.frozen import frozen
 from crew.git.commit_files import read_commit
 from crew.git.object_files import ObjectFile, read_object, store_objects
 from crew.git.repository import Repository
@@ -21,7 +20,7 @@ from crew.git.task_repository.long_paths import is_too_long
 MOST_OBJECTS = 60
 """For more objects git is faster, even with its start (`python -m bench imports`)."""
 _MOST_ENTRIES = 2000
-_MOST_TREES = 50
+_MOST_TREES = 100
 _DEEPEST = 50
 _LONGEST_ATTRIBUTES = 2000
 
@@ -41,9 +40,12 @@ class NotPlain(Exception):
     """Git must look at these objects."""
 
 
-@frozen
-class PlainEntry:
-    """A line of a tree."""
+_trees: dict[tuple[str, str], Mapping[bytes, "PlainEntry"]] = {}
+"""Trees that a repository has: those of a step are compared with its files, and with the next."""
+
+
+class PlainEntry(NamedTuple):
+    """A line of a tree. Each step compares dozens of them: with tuples that is quick."""
 
     mode: bytes
     name: bytes
@@ -58,11 +60,14 @@ def take_in_plain(repo: Repository, agent_objects: Path, commit: str, *, known: 
     objects = repo.common_dir / "objects"
     if known is None or objects.stat().st_mode & 0o2000:  # a group's: git knows the permissions
         return False
+    search = _Search(objects, agent_objects)
     try:
-        found = _Search(objects, agent_objects).found_for(commit, known)
+        found = search.found_for(commit, known)
     except NotPlain:
         return False
     store_objects(objects, found)
+    for tree, entries in search.trees.items():
+        _remember(objects, tree, entries)
     return True
 
 
@@ -74,15 +79,9 @@ def plain_commit(content: bytes) -> tuple[str, tuple[str, ...]]:
     return found[1].decode(), tuple(line[7:].decode() for line in found[2].splitlines())
 
 
-@lru_cache(maxsize=_MOST_TREES)
 def plain_entries(content: bytes) -> Mapping[bytes, PlainEntry]:
-    """The lines of a tree, if every name is harmless on every system, and their order is right.
-
-    The tree of a step is also the tree before the next one.
-    """
-    found = [
-        PlainEntry(mode=one[1], name=one[2], object_id=one[3].hex()) for one in _entries(content)
-    ]
+    """The lines of a tree, if every name is harmless on every system, and their order is right."""
+    found = [PlainEntry(one[1], one[2], one[3].hex()) for one in _entries(content)]
     if len(found) > _MOST_ENTRIES or not all(map(_is_harmless, found)):
         raise NotPlain
     order = [one.name + (b"/" if one.mode == _FOLDER else b"") for one in found]
@@ -92,6 +91,24 @@ def plain_entries(content: bytes) -> Mapping[bytes, PlainEntry]:
     if len(entries) < len(found):
         raise NotPlain
     return entries
+
+
+def stored_tree(objects: Path, tree: str) -> Mapping[bytes, PlainEntry]:
+    """The same for a tree that a repository has. It is read once: a tree never changes."""
+    if (known := _trees.get((str(objects), tree))) is not None:
+        return known
+    found = read_object(objects, tree)
+    if found is None or found.kind != b"tree":
+        raise NotPlain
+    entries = plain_entries(found.content)
+    _remember(objects, tree, entries)
+    return entries
+
+
+def _remember(objects: Path, tree: str, entries: Mapping[bytes, PlainEntry]) -> None:
+    if len(_trees) >= _MOST_TREES:
+        _trees.clear()
+    _trees[str(objects), tree] = entries
 
 
 def _entries(content: bytes) -> Iterator["re.Match[bytes]"]:
@@ -121,6 +138,7 @@ class _Search:
         self._objects = objects
         self._agent_objects = agent_objects
         self._found: dict[str, ObjectFile] = {}
+        self.trees: dict[str, Mapping[bytes, PlainEntry]] = {}
 
     def found_for(self, commit: str, known: str) -> dict[str, ObjectFile]:
         line: list[tuple[str, str, ObjectFile]] = []
@@ -156,8 +174,9 @@ class _Search:
         if self._has(tree, b"tree") or len(above) > _DEEPEST:
             raise NotPlain
         found = self._read(tree, b"tree")
-        former = self._entries_of(before) if before else {}
-        for entry in plain_entries(found.content).values():
+        former = self._former(before) if before else {}
+        entries = plain_entries(found.content)
+        for entry in entries.values():
             old = former.get(entry.name)
             if entry == old:
                 continue
@@ -169,10 +188,10 @@ class _Search:
                 self._add_tree(entry.object_id, place, above=path)
             else:
                 self._add_blob(entry)
-        self._found[tree] = found
+        self._found[tree], self.trees[tree] = found, entries
 
-    def _entries_of(self, tree: str) -> Mapping[bytes, PlainEntry]:
-        return plain_entries((self._found.get(tree) or self._stored(tree)).content)
+    def _former(self, tree: str) -> Mapping[bytes, PlainEntry]:
+        return self.trees.get(tree) or stored_tree(self._objects, tree)
 
     def _add_blob(self, entry: PlainEntry) -> None:
         if not self._has(entry.object_id, b"blob"):
@@ -188,14 +207,10 @@ class _Search:
         return found is not None
 
     def _read(self, object_id: str, kind: bytes, *, more: int = 0) -> ObjectFile:
-        found = read_object(self._agent_objects, object_id) or self._stored(object_id)
-        if found.kind != kind or len(self._found) + more >= MOST_OBJECTS:
-            raise NotPlain
-        return found
-
-    def _stored(self, object_id: str) -> ObjectFile:
-        found = read_object(self._objects, object_id)
+        found = read_object(self._agent_objects, object_id) or read_object(self._objects, object_id)
         if found is None:
+            raise NotPlain
+        if found.kind != kind or len(self._found) + more >= MOST_OBJECTS:
             raise NotPlain
         return found
 

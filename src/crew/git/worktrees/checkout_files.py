@@ -24,7 +24,7 @@ CHECKOUT_TIMEOUT_S = 1800.0
 def finish_checkout(repo: Repository, git_dir: Path, path: Path) -> None:
     """Write the files of a new or lost worktree, or only its lost index."""
     with held(git_dir / "crew.lock") as lock:
-        is_ready = (git_dir / worktree_admin.READY).exists()
+        is_ready = worktree_admin.is_ready(git_dir)
         is_lost = (git_dir / worktree_admin.REFILL).exists()
         has_index = (git_dir / "index").exists()
         if is_ready and has_index and not is_lost:

@@ -14,11 +14,13 @@ from pathlib import Path
 
 from crew.git.commit_files import CheckedOut, checked_out_in, read_commit
 from crew.git.committed_files import CommittedFiles
-from crew.git.hardening import common_dir_of
 from crew.git.task_repository.agent_refs import agent_git_of
 from crew.git.task_repository.plain_objects import NotPlain
 from crew.git.worktrees.index_file import SYMLINK, Index, Numbers, read_index
-from crew.git.worktrees.worktree_admin import is_own
+from crew.git.worktrees.worktree_admin import is_own, main_git_dir
+
+_KIND = 0o170000  # the bits of a mode that tell a file from a link
+_LOW = 0xFFFFFFFF  # an index has no more of a number
 
 Check = Callable[["os.DirEntry[str]", str], bool]
 """Whether a file is what is expected at its path."""
@@ -26,7 +28,7 @@ Check = Callable[["os.DirEntry[str]", str], bool]
 
 def untouched_head(worktree: Path, git_dir: Path) -> CheckedOut | None:
     """The HEAD of a worktree without changed or added files; None if unsure."""
-    common = common_dir_of(git_dir)
+    common = main_git_dir(git_dir)
     head = checked_out_in(git_dir, common)
     commit = read_commit(common, head.commit) if head is not None else None
     expected = _expected(git_dir, common, commit.tree) if commit is not None else None
@@ -66,7 +68,7 @@ def _is_believed(
 
 def _is_unchanged(worktree: Path, index: Index, check: Check) -> bool:
     """Whether every file is in the index and passes the check, and none is missing."""
-    seen, folders, top = 0, [""], str(worktree)
+    seen, folders, top, files = 0, [""], str(worktree), index.files
     while folders:
         folder = folders.pop()
         with os.scandir(f"{top}/{folder}") as entries:
@@ -77,15 +79,12 @@ def _is_unchanged(worktree: Path, index: Index, check: Check) -> bool:
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(f"{path}/")
                     continue
-                if path not in index.files or not _is_plain(entry) or not check(entry, path):
+                # Git would wait for a pipe.
+                is_plain = entry.is_file(follow_symlinks=False) or entry.is_symlink()
+                if path not in files or not is_plain or not check(entry, path):
                     return False
                 seen += 1
-    return seen == len(index.files)
-
-
-def _is_plain(entry: "os.DirEntry[str]") -> bool:
-    """Whether it is a file or a link: git would wait for a pipe."""
-    return entry.is_file(follow_symlinks=False) or entry.is_symlink()
+    return seen == len(files)
 
 
 def has_kind(entry: "os.DirEntry[str]", mode: int) -> bool:
@@ -95,22 +94,29 @@ def has_kind(entry: "os.DirEntry[str]", mode: int) -> bool:
 
 def has_numbers(entry: "os.DirEntry[str]", known: Numbers) -> bool:
     """Whether the numbers of a file or a link are these."""
-    found = entry.stat(follow_symlinks=False)
-    if stat.S_ISLNK(found.st_mode):
-        mode = stat.S_IFLNK
-    else:
-        mode = stat.S_IFMT(found.st_mode) | (0o755 if found.st_mode & stat.S_IXUSR else 0o644)
-    numbers = (
-        *(found.st_ctime_ns, found.st_mtime_ns, found.st_ino & 0xFFFFFFFF, mode),
-        found.st_size & 0xFFFFFFFF,
-    )
-    return numbers == known
+    return _numbers(entry.stat(follow_symlinks=False)) == known
 
 
 def _has_valid_numbers(index: Index, entry: "os.DirEntry[str]", path: str) -> bool:
     """Whether the numbers match and the file is older than the index, so that they are valid."""
-    if path not in index.files:
+    known = index.files.get(path)
+    if known is None:
         return False
-    found = entry.stat(follow_symlinks=False)  # read once for each entry
-    is_older = max(found.st_mtime_ns, found.st_ctime_ns) < index.written_ns
-    return is_older and has_numbers(entry, index.files[path])
+    found = entry.stat(follow_symlinks=False)
+    written = index.written_ns
+    is_older = found.st_mtime_ns < written and found.st_ctime_ns < written
+    return is_older and _numbers(found) == known
+
+
+def _numbers(found: os.stat_result) -> Numbers:
+    """What an index has of a file or a link, for git's own modes."""
+    kind = found.st_mode & _KIND
+    if kind != stat.S_IFLNK:
+        kind |= 0o755 if found.st_mode & stat.S_IXUSR else 0o644
+    return (
+        found.st_ctime_ns,
+        found.st_mtime_ns,
+        found.st_ino & _LOW,
+        kind,
+        found.st_size & _LOW,
+    )

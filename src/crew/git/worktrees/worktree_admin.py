@@ -18,7 +18,7 @@ from typing import Literal
 
 from crew.domain.kernel.names import is_task_id
 from crew.git.git_command import handed_on_settings
-from crew.git.hardening import linked_git_dir
+from crew.git.hardening import common_dir_of, linked_git_dir
 from crew.git.repository import Repository
 from crew.git.task_repository.agent_refs import agent_git_of, is_folder, read_bytes, remove
 from crew.system.atomic_files import write_file
@@ -32,6 +32,7 @@ REFILL = "crew-refill"
 
 Kind = Literal["own", "linked"]
 _OWN = Path("crew", "folders")
+_OWN_PARTS = list(_OWN.parts)
 _LINKED = Path("worktrees")
 _WHOLE = ("HEAD", "commondir", "gitdir")
 _LONGEST_PATH = 10_000
@@ -45,9 +46,9 @@ def git_dir_for(repo: Repository, path: Path) -> Path | None:
     """
     if path == repo.root:
         return repo.common_dir
-    own = _own_git_dir(repo.common_dir, path.name)
-    if path.is_absolute() and _text_in(own) == f"{path}/.git":
-        return own  # the usual case: the same letters, so no link needs to be resolved
+    own, file, named = _usual_place(repo.common_dir, path)
+    if path.is_absolute() and read_bytes(file, most=_LONGEST_PATH) == named:
+        return own  # as crew wrote it, so no link needs to be resolved
     dot_git = path / ".git"
     wanted = _real(dot_git)
     if _named_in(own) == wanted or (_git_dir_named(path) == own and _is_half(own)):
@@ -64,9 +65,10 @@ def git_dir_for(repo: Repository, path: Path) -> Path | None:
 
 
 @lru_cache(maxsize=1000)
-def _own_git_dir(common_dir: Path, name: str) -> Path:
-    """A dozen times for each step, and paths are slow to make."""
-    return common_dir / _OWN / name
+def _usual_place(common_dir: Path, path: Path) -> tuple[Path, str, bytes]:
+    """The git dir of a worktree of the own kind, and its file with the worktree's name."""
+    own = common_dir / _OWN / path.name
+    return own, f"{own}/gitdir", os.fsencode(f"{path}/.git\n")
 
 
 def _is_half(git_dir: Path) -> bool:
@@ -76,12 +78,28 @@ def _is_half(git_dir: Path) -> bool:
 
 def is_own(git_dir: Path) -> bool:
     """Whether the worktree has a repository of its own, and this git dir is crew's."""
-    return git_dir.parts[-3:-1] == _OWN.parts and not git_dir.name.endswith(".git")
+    *above, name = git_dir.parts[-3:]
+    return above == _OWN_PARTS and not name.endswith(".git")
+
+
+@lru_cache(maxsize=1000)
+def _folder_of_all(git_dir: Path) -> Path:
+    return git_dir.parents[len(_OWN_PARTS)]
+
+
+def main_git_dir(git_dir: Path) -> Path:
+    """The git dir of the main repository, always under the same name for worktrees of crew."""
+    return _folder_of_all(git_dir) if is_own(git_dir) else common_dir_of(git_dir)
 
 
 def environment_for(git_dir: Path, path: Path) -> dict[str, str]:
     """Bind git to this git dir and these files, whatever the worktree's `.git` names."""
     return {"GIT_DIR": str(git_dir), "GIT_WORK_TREE": str(path)}
+
+
+def is_ready(git_dir: Path) -> bool:
+    """Whether crew finished making the worktree, so that it is crew's own."""
+    return os.path.lexists(f"{git_dir}/{READY}")
 
 
 def is_whole(git_dir: Path) -> bool:

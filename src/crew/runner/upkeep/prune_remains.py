@@ -29,7 +29,7 @@ from crew.domain.world import World
 from crew.git.merges.merges import contains
 from crew.git.refs import delete_ref
 from crew.git.repository import commit_of, refs_like
-from crew.git.worktrees.worktree_admin import READY, git_dir_for, lock_reason
+from crew.git.worktrees.worktree_admin import git_dir_for, is_ready, lock_reason
 from crew.git.worktrees.worktree_list import delete_branch, worktree_paths
 from crew.git.worktrees.worktrees import state_of
 from crew.runner.requests.ask_crew import ask
@@ -155,7 +155,7 @@ def _worktrees(
         if path.parent != workplace.worktrees or not is_worktree_over(path.name, live):
             continue
         git_dir = git_dir_for(workplace.repo, path)
-        if git_dir is None or not (git_dir / READY).exists() or lock_reason(git_dir) is not None:
+        if git_dir is None or not is_ready(git_dir) or lock_reason(git_dir) is not None:
             continue
         is_dirty = path.is_dir() and bool(state_of(workplace.repo, path).changed)
         found.append(Worktree(task=path.name, path=str(path), is_dirty=is_dirty))
