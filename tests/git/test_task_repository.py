@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from crew.domain.kernel.errors import Conflict, UsageError
+from crew.git.checkpoints import reflogs
 from crew.git.checkpoints.checkpoints import checkpoints, restore, take_checkpoint
+from crew.git.commit_files import read_commit
 from crew.git.repository import commit_of, find_repository
 from crew.git.task_repository import store_objects
 from crew.git.task_repository.agent_refs import main_repository_of
@@ -144,6 +146,48 @@ def test_the_branch_of_the_task_follows_its_head(repo, person, agent, way):
     assert person.git("fsck", "--strict", "--no-dangling") == ""
     packs = list((repo.common_dir / "objects" / "pack").glob("*.pack"))
     assert len(packs) == (1 if way is many_objects else 0)
+
+
+def test_a_commit_is_kept_whose_line_in_the_reflog_was_half_written_at_the_last_look(
+    repo, agent, git_dir
+):
+    head = agent.commit({"x.txt": "1\n"})
+    log = git_dir / "logs" / "HEAD"
+    earlier = log.read_bytes()
+    lost = agent.commit({"x.txt": "2\n"})
+    agent.git("reset", "-q", "--hard", "HEAD~1")
+    (git_dir / "ORIG_HEAD").unlink()
+    line = f"{head} {lost} A <a@b> 1 +0000\tcommit: two\n".encode()
+    log.write_bytes(earlier + line[:60])
+    assert take(repo, agent) is None
+    log.write_bytes(earlier + line)
+    assert take(repo, agent).notes.reset_away == (lost,)
+
+
+def test_of_a_long_line_of_commits_only_the_new_ones_are_looked_at(repo, agent, monkeypatch):
+    for number in range(3):
+        agent.commit({"x.txt": f"{number}\n"})
+    assert take(repo, agent) is None
+    looked_at = list[str]()
+
+    def noted(common_dir, commit):
+        looked_at.append(commit)
+        return read_commit(common_dir, commit)
+
+    monkeypatch.setattr(reflogs, "read_commit", noted)
+    head = agent.commit({"x.txt": "new\n"})
+    assert take(repo, agent) is None
+    assert looked_at == [head]
+
+
+def test_a_commit_that_was_reset_away_after_a_long_line_is_kept(repo, agent):
+    for number in range(3):
+        agent.commit({"x.txt": f"{number}\n"})
+    assert take(repo, agent) is None
+    lost = agent.commit({"x.txt": "lost\n"})
+    agent.git("reset", "-q", "--hard", "HEAD~2")
+    agent.commit({"x.txt": "new\n"})
+    assert lost in take(repo, agent).notes.reset_away
 
 
 def test_a_move_of_the_branch_by_a_person_is_a_conflict_and_nothing_is_lost(repo, person, agent):

@@ -149,7 +149,7 @@ def shares_config_with(git_dir: Path | None) -> Path | None:
 
 def stamp_of(files: Iterable[Path | str]) -> tuple[tuple[int, ...], ...]:
     """Changes when any of the files does. It includes ctime, which cannot be set back."""
-    return tuple(_stamp(file) for file in files)
+    return tuple(map(_stamp, files))
 
 
 def environment(settings: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, str]:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from crew.domain.kernel.frozen import frozen
 from crew.git.commit_files import MOST_READ, read_commit
 from crew.git.git_command import ask, git
 from crew.git.hardening import stamp_of
@@ -37,6 +38,18 @@ _INDEX = "index on "
 _checked: dict[Path, tuple[object, ...]] = {}
 
 
+@frozen
+class _Line:
+    """A reflog whose commits are all ancestors of its HEAD. Agents mostly add to it."""
+
+    log: bytes
+    head: str | None
+
+
+_lines: dict[Path, _Line] = {}
+_LONGEST_LINE = 100_000
+
+
 def left_behind(
     repo: Repository, git_dir: Path, *, head: str | None, branch: str | None
 ) -> tuple[str, ...]:
@@ -52,10 +65,10 @@ def left_behind(
     stamp = (head, *stamp_of(files))
     if _checked.get(git_dir) == stamp:
         return ()
-    moves = [(old, new) for old, new, _ in _moves(own)]
+    moves = [(old, new) for old, new, _ in _moves(_read(own))]
     ids = {commit for move in moves for commit in move}
-    ids |= {commit for old, new, _ in _moves(of_branch) for commit in (old, new)}
-    ids |= {new for _, new, why in _moves(files[2]) if f"n {branch}: ".encode() in why}
+    ids |= {commit for old, new, _ in _moves(_read(of_branch)) for commit in (old, new)}
+    ids |= {new for _, new, why in _moves(_read(files[2])) if f"n {branch}: ".encode() in why}
     ids |= {found[0] for found in (_ID.match(_read(files[3])),) if found}
     known = _ancestors(repo, moves, head)
     doubtful = {commit.decode() for commit in ids if commit.strip(b"0")} - known
@@ -75,16 +88,20 @@ def left_in_own(repo: Repository, crew_git: Path, *, head: str | None) -> tuple[
     files = [f"{agent_git}/{name}" for name in ("logs/HEAD", "logs/refs/stash", "ORIG_HEAD")]
     tips = other_tips(crew_git)
     replaced = tuple(sorted(name for name in os.listdir(crew_git) if name.startswith(REPLACED)))  # noqa: PTH208
-    stamp = (head, tuple(sorted(tips.items())), replaced, *stamp_of(files))
+    stamps = stamp_of(files)
+    stamp = (head, tuple(sorted(tips.items())), replaced, *stamps)
     if _checked.get(crew_git) == stamp:
         return ()
-    moves = [(old, new) for old, new, _ in _moves(files[0])]
-    ids = {commit for move in moves for commit in move}
-    ids |= {new for _, new, _ in _moves(files[1])}
-    ids |= {found[0] for found in (_ID.match(_read(files[2])),) if found}
+    read = (_read(file) if seen else b"" for file, seen in zip(files, stamps, strict=True))
+    log, stash, origin = read
+    moved, known = _moved_since(repo, _lines.pop(crew_git, None), log, head)
+    ids = {new for _, new, _ in _moves(stash)} | moved
+    ids |= {found[0] for found in (_ID.match(origin),) if found}
     doubtful = {commit.decode() for commit in ids if commit.strip(b"0")} | set(tips.values())
     doubtful |= {at.commit for at in (read_head(agent_git),) if at is not None and at.commit}
-    doubtful -= _ancestors(repo, moves, head)
+    doubtful -= known
+    if not doubtful and log.endswith(b"\n") and len(log) < _LONGEST_LINE:
+        _lines[crew_git] = _Line(log=log, head=head)
     found = _taken_in(repo, crew_git, doubtful, head) if doubtful else []
     for git_dir in (crew_git / name for name in replaced):
         if commits := _tips_of(git_dir):
@@ -93,6 +110,19 @@ def left_in_own(repo: Repository, crew_git: Path, *, head: str | None) -> tuple[
     if not kept:
         _checked[crew_git] = stamp
     return kept
+
+
+def _moved_since(
+    repo: Repository, line: _Line | None, log: bytes, head: str | None
+) -> tuple[set[bytes], frozenset[str]]:
+    """The commits in the part of a reflog that is new, and the ancestors of HEAD among them."""
+    if line is not None and log.startswith(line.log):
+        moves = [(old, new) for old, new, _ in _moves(log[len(line.log) :])]
+        known = _ancestors(repo, moves, head)
+        if line.head in known:
+            return {commit for move in moves for commit in move}, known
+    moves = [(old, new) for old, new, _ in _moves(log)]
+    return {commit for move in moves for commit in move}, _ancestors(repo, moves, head)
 
 
 def _tips_of(git_dir: Path) -> set[str]:
@@ -144,8 +174,8 @@ def _text(repo: Repository, form: str, commit: str) -> str:
     return git(repo.common_dir, "log", "--no-walk", "--abbrev=12", f"--format={form}", commit)
 
 
-def _moves(log: Path | str) -> Iterator[tuple[bytes, bytes, bytes]]:
-    for line in _read(log).splitlines()[-MOST_MOVES:]:
+def _moves(log: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:
+    for line in log.splitlines()[-MOST_MOVES:]:
         if found := _MOVE.match(line):
             yield found[1], found[2], found[3]
 
