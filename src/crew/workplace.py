@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from crew.config.model import AgentsSettings, Settings
     from crew.domain.rows.channel import Member
+    from crew.domain.rows.task import Task
     from crew.git.repository import Repository
     from crew.git.worktrees.worktree_admin import Kind
 
@@ -78,7 +79,11 @@ class Workplace:
         return self.folder / "logs"
 
     def task_log(self, task: str) -> Path:
-        return self.logs / f"task-{task}.log"
+        return _inside(self.logs, f"task-{task}.log")
+
+    def worktree_of(self, task: "Task") -> Path:
+        """The folder of a task's worktree."""
+        return _inside(self.root, task.worktree)
 
     @functools.cached_property
     def settings(self) -> "Settings":
@@ -306,6 +311,12 @@ def make_workplace(start: Path) -> Workplace:
     workplace.source.ensure()
     workplace.repo_id  # noqa: B018 - makes the database and the name in it
     return workplace
+
+
+@functools.lru_cache(maxsize=2000)
+def _inside(folder: Path, name: str) -> Path:
+    """The same few paths for every step: each is slow to make."""
+    return folder / name
 
 
 @effect("crew.init")

@@ -5,10 +5,15 @@ import os
 
 import pytest
 
+from crew.git import git_command
 from crew.git.refs import advance
 from crew.git.repository import commit_of
 from crew.git.task_repository.lay_repository import write_excludes
-from crew.git.task_repository.shown_branches import show_branch, show_newest
+from crew.git.task_repository.shown_branches import (
+    is_newest_shown,
+    show_branch,
+    show_newest,
+)
 from crew.git.task_repository.take_in import NotTakenIn, seeing
 from crew.git.worktrees.worktree_admin import git_dir_for
 from crew.git.worktrees.worktrees import ensure_worktree
@@ -64,6 +69,29 @@ def test_a_branch_that_is_shown_already_is_not_written_again(repo, person, agent
     before = ref.stat().st_ino, ref.stat().st_mtime_ns
     show_newest(repo, agent.path, "main")
     assert (ref.stat().st_ino, ref.stat().st_mtime_ns) == before
+
+
+def test_whether_the_newest_commit_is_shown_is_told_without_git(repo, person, agent, monkeypatch):
+    def is_shown() -> bool:
+        return is_newest_shown(repo, agent.path, "main")
+
+    advance(repo, "refs/crew/landed/main", to=person.git("rev-parse", "main"), expected=None)
+    person.commit({"new.txt": "x\n"}, "newer")
+    assert not is_shown()
+    show_newest(repo, agent.path, "main")
+    monkeypatch.setattr(git_command, "ask", None)
+    assert is_shown()
+    (agents_git_dir(repo, agent.path) / "refs" / "heads" / "main").write_text("0" * 40)
+    assert not is_shown()
+
+
+def test_of_a_packed_target_only_git_tells_whether_it_is_shown(repo, person, agent):
+    advance(repo, "refs/crew/landed/main", to=person.git("rev-parse", "main"), expected=None)
+    person.commit({"new.txt": "x\n"}, "newer")
+    show_newest(repo, agent.path, "main")
+    assert is_newest_shown(repo, agent.path, "main")
+    person.git("pack-refs", "--all")
+    assert not is_newest_shown(repo, agent.path, "main")
 
 
 def test_a_branch_in_a_folder_is_shown_and_a_folder_in_its_place_stays(repo, person, agent):

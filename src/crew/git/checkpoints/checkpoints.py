@@ -63,6 +63,7 @@ def take_checkpoint(
     at: float,
     with_ignored: bool = False,
     max_bytes: int | None = None,
+    is_taken_in: bool = False,
 ) -> Checkpoint | None:
     """Save the content of a worktree; None if all of it is saved already.
 
@@ -75,7 +76,8 @@ def take_checkpoint(
     if worktree.is_symlink() or not worktree.is_dir():
         return None
     place = place_of(repo, worktree)
-    place.take_in_commits(repo)
+    if not is_taken_in:
+        place.take_in_commits(repo)
     holding = look(place, with_ignored=with_ignored, max_bytes=max_bytes)
     lost = _left_behind(repo, place, holding)
     if holding.is_clean and not lost and _is_kept(repo, holding):

@@ -31,11 +31,9 @@ def show_newest(repo: Repository, path: Path, target: str) -> None:
     git_dir = git_dir_for(repo, path)
     if git_dir is None or not is_own(git_dir):
         return
-    tips = (ref_tip(repo, landed_ref(target)), ref_tip(repo, f"refs/heads/{target}"))
-    landed, branch = tips
-    if landed is None or branch is None or landed == branch:
-        newest = branch or landed
-    else:
+    landed, branch = ref_tip(repo, landed_ref(target)), ref_tip(repo, f"refs/heads/{target}")
+    newest = branch or landed
+    if landed is not None and branch is not None and landed != branch:
         if (landed, branch) not in _newest:
             is_newer = contains(repo, ancestor=landed, descendant=branch)
             _newest[landed, branch] = branch if is_newer else landed
@@ -44,10 +42,27 @@ def show_newest(repo: Repository, path: Path, target: str) -> None:
         show_branch(git_dir, target, newest)
 
 
+def is_newest_shown(repo: Repository, path: Path, target: str) -> bool:
+    """Whether it is shown already, as a few small files tell. It never starts git."""
+    git_dir = git_dir_for(repo, path)
+    if git_dir is None or not is_own(git_dir):
+        return False
+    landed = read_text(f"{repo.common_dir}/{landed_ref(target)}", most=_LONGEST_REF)
+    branch = read_text(f"{repo.common_dir}/refs/heads/{target}", most=_LONGEST_REF)
+    if landed is None or branch is None:
+        return False
+    newest = branch if landed == branch else _newest.get((landed, branch))
+    return newest is not None and _shown(git_dir, target) == newest
+
+
+def _shown(crew_git: Path, branch: str) -> str | None:
+    return read_text(f"{agent_git_of(crew_git)}/refs/heads/{branch}", most=_LONGEST_REF)
+
+
 def show_branch(crew_git: Path, branch: str, commit: str) -> None:
     """Move the copy of a branch, unless the agent itself is on it."""
     agent_git, ref = agent_git_of(crew_git), f"refs/heads/{branch}"
-    if read_text(f"{agent_git}/{ref}", most=_LONGEST_REF) == commit:
+    if _shown(crew_git, branch) == commit:
         return
     head = read_head(agent_git)
     if head is None or head.branch == branch:

@@ -236,17 +236,18 @@ def bound_to(repo: Repository, path: Path) -> dict[str, str]:
     return worktree_admin.environment_for(git_dir, path)
 
 
-def heal(repo: Repository, path: Path) -> None:
+def heal(repo: Repository, path: Path) -> bool:
     """Repair a worktree's own repository, if an agent damaged its HEAD or index.
 
-    Only while no process of the task runs. Files change only by commits of a person.
+    Only while no process of the task runs. Files change only by commits of a person. Whether the
+    agent's commits are taken in.
     """
     path = path.absolute()
     git_dir = worktree_admin.git_dir_for(repo, path)
     if git_dir is None or not worktree_admin.is_own(git_dir) or not is_folder(path):
-        return
-    if not (git_dir / worktree_admin.READY).exists() or not os.listdir(path):  # noqa: PTH208
-        return  # `ensure_worktree` fills an emptied folder
+        return False
+    if not worktree_admin.is_ready(git_dir) or not os.listdir(path):  # noqa: PTH208
+        return False  # `ensure_worktree` fills an emptied folder
     branch = symbolic_head(git_dir)
     _repair_pointer(repo, git_dir, path, branch=branch)
     head = follow_or_clean(repo, git_dir)
@@ -255,6 +256,7 @@ def heal(repo: Repository, path: Path) -> None:
     if not has_sound_index(agent_git_of(git_dir)):
         settle_index(path, git_dir)
         copy_index(repo, git_dir)
+    return head is not None
 
 
 def refuse_foreign(repo: Repository, path: Path) -> None:
@@ -323,7 +325,7 @@ def _adopt_files(repo: Repository, path: Path, *, branch: str | None) -> Path | 
 
 def _refuse_stranger(git_dir: Path, path: Path, *, branch: str | None) -> None:
     """Refuse a worktree that crew did not create, unless it is on the wanted branch."""
-    if (git_dir / worktree_admin.READY).exists() or worktree_admin.is_bare_of_files(path):
+    if worktree_admin.is_ready(git_dir) or worktree_admin.is_bare_of_files(path):
         return
     if branch is None or symbolic_head(git_dir) != f"refs/heads/{branch}":
         raise _not_ours(path)

@@ -35,7 +35,7 @@ from crew.git.merges import merges
 from crew.git.merges.conflict_sides import conflict_sides
 from crew.git.refs import advance
 from crew.git.repository import has_branch, ref_tip
-from crew.git.task_repository.shown_branches import show_newest
+from crew.git.task_repository.shown_branches import is_newest_shown, show_newest
 from crew.git.worktrees import worktree_admin, worktrees
 from crew.git.worktrees.spare_worktrees import Spare
 from crew.git.worktrees.worktree_list import delete_made_branch
@@ -58,7 +58,7 @@ from crew.runner.prompts.step_orders import (
     step_order,
 )
 from crew.runner.prompts.step_prompt import Seen, instructions, step_prompt
-from crew.runner.prompts.task_text import read_seen
+from crew.runner.prompts.task_text import read_seen, seen_at_once
 from crew.runner.sandbox.confinement import with_rights
 from crew.runner.views.step_log import note_left_out, note_messages, says_done, start_step
 from crew.system.bounded_log import MIB
@@ -173,10 +173,10 @@ class LocalOutside:
                 checkpoints.restore_into_worktree(repo, path, kept[-1].commit)
 
     async def has_worktree(self, task: Task) -> bool:
-        return bool(task.worktree) and is_worktree(self.workplace, Path(task.worktree))
+        return bool(task.worktree) and is_worktree(self.workplace, self.workplace.worktree_of(task))
 
     async def clear_locks(self, task: Task) -> None:
-        path = Path(task.worktree)
+        path = self.workplace.worktree_of(task)
         if task.worktree and not self.care.is_in_order(path, task.branch):
             await in_thread(self.care.repair, path, task.branch)
 
@@ -190,16 +190,15 @@ class LocalOutside:
 
     async def run_step(self, call: StepCall) -> StepOutcome:
         workplace = self.workplace
-        self.care.forget(Path(call.task.worktree))
-        seen = await in_thread(self._made_ready, call)
+        path = workplace.worktree_of(call.task)
+        self.care.forget(path)
+        seen = seen_at_once(workplace, call)
+        if seen is None or not is_newest_shown(workplace.repo, path, call.task.target):
+            seen = await in_thread(self._made_ready, call)
         order = step_order(workplace, call, step_prompt(workplace, call, seen))
         settings = agent_settings(workplace, call.run.agent_kind)
-        spec = agent_spec(
-            workplace,
-            settings,
-            instructions(workplace, call, seen),
-            model=call.run.model,
-        )
+        words = instructions(workplace, call, seen)
+        spec = agent_spec(workplace, settings, words, model=call.run.model)
         order = replace(order, env={**order.env, **url_variables(workplace, self.mcp_url)})
         order = with_rights(workplace, order, settings)
         start_step(order.log, agent=order.agent, step=order.key.partition("/")[2])
@@ -208,23 +207,23 @@ class LocalOutside:
         return await adapter_for(spec).run_step(order, watch, call.controls)
 
     def _made_ready(self, call: StepCall) -> Seen:
-        """Do all disk work of a step's start in one thread call, since each call costs time."""
+        """Do all disk work of a step's start that may take long, in one call of a thread."""
         run, task = call.run, call.task
-        show_newest(self.workplace.repo, self.workplace.root / task.worktree, task.target)
+        path = self.workplace.worktree_of(task)
+        show_newest(self.workplace.repo, path, task.target)
         if not call.resume:
-            place = self.workplace.root / task.worktree
-            answer_first_questions(self.workplace, run.agent_kind, place)
+            answer_first_questions(self.workplace, run.agent_kind, path)
         return read_seen(self.workplace, call)
 
     async def checkpoint(self, task: Task, label: str, *, is_last: bool = False) -> None:
         """Take a checkpoint; not of an empty worktree, whose last checkpoint has the work."""
-        if task.worktree and not worktree_admin.is_bare_of_files(Path(task.worktree)):
+        if task.worktree and not worktree_admin.is_bare_of_files(self.workplace.worktree_of(task)):
             await in_thread(self._checkpoint, task, label, is_last=is_last)
 
     def _checkpoint(self, task: Task, label: str, *, is_last: bool) -> None:
         """Keep the worktree. Large files without a commit are kept by the last checkpoint only."""
-        path = Path(task.worktree)
-        has_no_locks = self.care.repair(path, task.branch)
+        path = self.workplace.worktree_of(task)
+        repaired = self.care.repair(path, task.branch)
         kept = checkpoints.take_checkpoint(
             self.workplace.repo,
             path,
@@ -233,15 +232,17 @@ class LocalOutside:
             at=time.time(),
             with_ignored=is_last,
             max_bytes=None if is_last else self.workplace.settings.worktree.checkpoint_max_mb * MIB,
+            is_taken_in=repaired.is_taken_in,
         )
-        if has_no_locks:
+        if repaired.has_no_locks:
             self.care.note_order(path, task.branch)
         if kept is not None and kept.notes.left_out:
             note_left_out(self.workplace.task_log(task.id), kept.notes.left_out)
 
     async def remove_worktree(self, task: Task) -> None:
         if task.worktree:
-            await in_thread(worktrees.remove_worktree, self.workplace.repo, Path(task.worktree))
+            path = self.workplace.worktree_of(task)
+            await in_thread(worktrees.remove_worktree, self.workplace.repo, path)
 
     async def delete_branch(self, task: Task) -> None:
         await in_thread(self._delete_branch, task)
@@ -271,7 +272,7 @@ class LocalOutside:
     async def open_terminal(
         self, terminal: Terminal, run: Run, task: Task, *, session: str
     ) -> Opened:
-        self.care.forget(Path(task.worktree))
+        self.care.forget(self.workplace.worktree_of(task))
         item = await in_thread(self.workplace.source.show, task.id)
         return await in_thread(self.terminals.open, terminal, run, task, item, session=session)
 

@@ -19,7 +19,7 @@ from crew.workplace import Workplace
 
 def look_at_work(workplace: Workplace, task: Task) -> WorkSeen | None:
     """The content of the worktree; None if it does not exist."""
-    path = Path(task.worktree)
+    path = workplace.worktree_of(task)
     if not task.worktree or not is_worktree(workplace, path):
         return None
     try:

@@ -3,6 +3,7 @@
 import logging
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from crew.git.repository import Repository
 from crew.git.worktrees import stale_locks, worktrees
@@ -12,6 +13,13 @@ log = logging.getLogger(__name__)
 
 LOCK_PATIENCE_S = 5.0
 """How long to wait for a live git process before its locks are left alone."""
+
+
+class Repaired(NamedTuple):
+    """A worktree after a repair: without locks, and with the agent's commits taken in, or not."""
+
+    has_no_locks: bool
+    is_taken_in: bool
 
 
 @dataclass(slots=True)
@@ -24,18 +32,18 @@ class WorktreeCare:
         stamp = self._in_order.get(path)
         return stamp is not None and stamp == stale_locks.order_stamp(self.repo, path, branch)
 
-    def repair(self, path: Path, branch: str) -> bool:
+    def repair(self, path: Path, branch: str) -> Repaired:
         """Repair the worktree's repository, and remove git's locks of dead processes.
 
-        A live git may be a person's, or be left of a step that ended. Whether there was no lock.
+        A live git may be a person's, or be left of a step that ended.
         """
         self.forget(path)
-        worktrees.heal(self.repo, path)
+        is_taken_in = worktrees.heal(self.repo, path)
         locks = stale_locks.locks_in(self.repo, path, branch=branch)
         for lock in locks:
             if _is_dead(lock, stale_locks.places_of(self.repo, path, lock)):
                 stale_locks.clear_stale_locks(self.repo, path, [lock])
-        return not locks
+        return Repaired(has_no_locks=not locks, is_taken_in=is_taken_in)
 
     def note_order(self, path: Path, branch: str) -> None:
         """Remember the worktree as it is now: repaired, without locks, and without processes."""

@@ -1,7 +1,5 @@
 """Reads what a prompt needs from the disk: the task's text, its brief, its branch's commits."""
 
-from pathlib import Path
-
 from crew.domain.kernel.errors import NotFound
 from crew.domain.kernel.quotation import LONGEST_NOTES, attributed
 from crew.domain.rows.run import NEW_SESSION, Ask, Run
@@ -15,14 +13,19 @@ from crew.workplace import Workplace
 
 
 def read_seen(workplace: Workplace, call: StepCall) -> Seen:
-    """Read a step's texts; a session that knows its task gets only the task's name."""
+    """Read a step's texts."""
+    if (seen := seen_at_once(workplace, call)) is not None:
+        return seen
     run, task = call.run, call.task
-    if not needs_the_task(workplace, call):
-        return Seen(item=_by_name(task))
     item = _read_item(workplace, run, task)
     is_first = run.ask == Ask.FIRST or (run.number, run.steps, run.attempt) == (1, 1, 1)
     held = "" if is_first else _held(workplace, run, task)
     return Seen(item=item, held=held, brief=read_brief(workplace.source, call.brief))
+
+
+def seen_at_once(workplace: Workplace, call: StepCall) -> Seen | None:
+    """What a session that knows its task gets: the task's name. None if there is more to read."""
+    return None if needs_the_task(workplace, call) else Seen(item=_by_name(call.task))
 
 
 def _read_item(workplace: Workplace, run: Run, task: Task) -> TaskItem:
@@ -41,7 +44,7 @@ def _by_name(task: Task) -> TaskItem:
 
 def _held(workplace: Workplace, run: Run, task: Task) -> str:
     """What the branch already contains, for a session that does not know it."""
-    work = read_work(workplace.repo, Path(task.worktree), base=run.base)
+    work = read_work(workplace.repo, workplace.worktree_of(task), base=run.base)
     commits = attributed("Commits", work.commits or "(none)")
     uncommitted = attributed("Uncommitted", work.uncommitted or "(nothing)", most=LONGEST_NOTES)
     return f"{commits}\n\n{uncommitted}"

@@ -121,7 +121,7 @@ def task_here(call: Call, workplace: "Workplace") -> str:
         return named
     here = call.directory.resolve()
     for task in load_world(workplace.db).tasks.values():
-        if task.worktree and here.is_relative_to((workplace.root / task.worktree).resolve()):
+        if task.worktree and here.is_relative_to(workplace.worktree_of(task).resolve()):
             return task.id
     raise UsageError(
         "which task?", hint="name the task, or run it inside its worktree: crew complete 12"
