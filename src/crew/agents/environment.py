@@ -3,6 +3,7 @@
 import shlex
 import sys
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from crew.agents.adapter import StepOrder
@@ -49,11 +50,22 @@ def agent_environment(
 
 def prompt_file(order: StepOrder) -> Path:
     """The path of the step's prompt: next to its log, never in the worktree."""
-    return order.log.with_name(f"{order.log.name}.prompt")
+    return _prompt_of(order.log)
 
 
 def shim_folder(order: StepOrder) -> Path:
-    return order.log.parent / "bin"
+    """The folder of the agent's `crew` command."""
+    return _shim_folder(order.log)
+
+
+@lru_cache(maxsize=1000)
+def _prompt_of(log: Path) -> Path:
+    return log.with_name(f"{log.name}.prompt")
+
+
+@lru_cache(maxsize=1000)
+def _shim_folder(log: Path) -> Path:
+    return log.parent / "bin"
 
 
 def prepare_files(order: StepOrder) -> None:

@@ -7,6 +7,7 @@ copy, so that the person's own file stays as it is.
 import json
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,12 @@ Settings = Mapping[str, Any]
 
 def own_home(order: StepOrder) -> Path:
     """The folder of this task's own home, next to its log. It may not exist yet."""
-    return order.log.parent / "homes" / order.log.stem
+    return _home_beside(order.log)
+
+
+@lru_cache(maxsize=1000)
+def _home_beside(log: Path) -> Path:
+    return log.parent / "homes" / log.stem
 
 
 def read_settings(file: Path) -> dict[str, Any]:

@@ -30,7 +30,7 @@ _OWNER = "crew"
 
 def door_socket(workplace: "Workplace") -> Path:
     """The path of the door's socket, the same for every runner of this crew."""
-    return _base() / _name_of(workplace.folder) / SOCKET
+    return _socket_of(_base(), workplace.folder)
 
 
 def proxy_socket(workplace: "Workplace", hosts: Sequence[str]) -> Path:
@@ -43,8 +43,8 @@ def proxy_socket(workplace: "Workplace", hosts: Sequence[str]) -> Path:
 
 
 @functools.cache
-def _name_of(folder: Path) -> str:
-    return _short_hash(os.fsencode(folder.resolve()))
+def _socket_of(base: Path, folder: Path) -> Path:
+    return base / _short_hash(os.fsencode(folder.resolve())) / SOCKET
 
 
 def _short_hash(content: bytes) -> str:
@@ -55,8 +55,14 @@ def _short_hash(content: bytes) -> str:
 
 def _base() -> Path:
     """A folder of this user only; what a login session has, or else one in /tmp."""
-    session = Path(f"/run/user/{os.getuid()}")
-    return session / "crew" if is_private(session) else Path(f"/tmp/crew-{os.getuid()}")  # noqa: S108 - checked to be ours
+    session, of_session, temporary = _bases(os.getuid())
+    return of_session if is_private(session) else temporary
+
+
+@functools.cache
+def _bases(user: int) -> tuple[Path, Path, Path]:
+    session = Path(f"/run/user/{user}")
+    return session, session / "crew", Path(f"/tmp/crew-{user}")  # noqa: S108 - checked to be ours
 
 
 def is_private(folder: Path) -> bool:

@@ -81,7 +81,7 @@ def for_step(
 
     Of all prompts it reads its own: those of reviewers and other tasks are not meant for it.
     """
-    environ = {**os.environ, **settings.env}
+    environ = _environ(settings)
     home = declared(settings, environ, root=workplace.root)
     door = order.env.get(DOOR)
     files = (terminal_prompt or prompt_file(order), shim_folder(order))
@@ -105,10 +105,15 @@ def for_step(
     return _allowed(workplace, place)
 
 
+def _environ(settings: AgentSettings) -> Mapping[str, str]:
+    return {**os.environ, **settings.env} if settings.env else os.environ
+
+
 def _progress(workplace: Workplace) -> tuple[Path, ...]:
     """The folder in which scripted agents keep the numbers of their steps."""
     folder = workplace.folder / "sessions"
-    make_folder(folder)
+    if not folder.is_dir():
+        make_folder(folder)
     return (folder,)
 
 
@@ -133,7 +138,7 @@ def for_command(
 
 def for_manager(workplace: Workplace, settings: AgentSettings) -> Allowed:
     """What the manager may reach: it reads the person's checkout and works with crew alone."""
-    environ = {**os.environ, **settings.env}
+    environ = _environ(settings)
     home = declared(settings, environ, root=workplace.root)
     place = _Place(
         folder=workplace.root,
@@ -160,14 +165,14 @@ def limits_of(workplace: Workplace, *, mcp_url: str = "") -> Allowed:
 def _allowed(workplace: Workplace, place: _Place) -> Allowed:
     settings = workplace.settings.sandbox
     limits = limits_of(workplace, mcp_url=place.mcp_url)
-    limits = replace(limits, has_terminal=place.has_terminal)
     if settings.mode == "off":
-        return limits
+        return replace(limits, has_terminal=place.has_terminal)
     own = (place.folder,) if place.may_write else ()
     seen = () if place.may_write else (place.folder,)
     git = _git_folders(workplace, place)
     return replace(
         limits,
+        has_terminal=place.has_terminal,
         may_write_anywhere=False,
         has_own_devices=True,
         empty=_hidden(workplace, place.environ),
@@ -230,7 +235,7 @@ def _git_folders(workplace: Workplace, place: _Place) -> _GitFolders:
     commit in a linked worktree writes into the main repository.
     """
     common = workplace.repo.common_dir
-    shared = (common / "objects", common / "hooks", *_alternates(common))
+    shared = (*_shared(common), *_alternates(common))
     git_dir = worktree_admin.git_dir_for(workplace.repo, place.folder)
     if git_dir is None:
         return _GitFolders(readable=shared)
@@ -240,6 +245,11 @@ def _git_folders(workplace: Workplace, place: _Place) -> _GitFolders:
         return _GitFolders(readable=(common,))
     held = tuple(common / name for name in _HELD_GIT_FILES)
     return _GitFolders(writable=(common,), held=held)
+
+
+@lru_cache(maxsize=16)
+def _shared(common: Path) -> tuple[Path, ...]:
+    return (common / "objects", common / "hooks")
 
 
 def _alternates(common: Path) -> tuple[Path, ...]:

@@ -61,25 +61,35 @@ def declared(settings: AgentSettings, environ: Mapping[str, str], *, root: Path)
 def files_named_in(commands: Iterable[str | None], environ: Mapping[str, str]) -> tuple[Path, ...]:
     """The files that a configured command names by a full path: a person wants it to read them."""
     home = environ.get("HOME")
-    words = (word for command in commands for word in _words(command or ""))
-    paths = [_path(word, home, environ) for word in words if word.startswith(("/", "~/"))]
-    files = [path for path in paths if path.is_file()]
+    named = _full_paths(tuple(command for command in commands if command))
+    files = [path for path in (_path(word, home, environ) for word in named) if path.is_file()]
     return (*files, *_virtual_environments(files))
+
+
+@lru_cache(maxsize=256)
+def _full_paths(commands: tuple[str, ...]) -> tuple[str, ...]:
+    """The words of commands that are full paths. A command itself may be a path with spaces."""
+    words = (word for command in commands for word in (command, *_words(command)))
+    return tuple(dict.fromkeys(word for word in words if word.startswith(("/", "~/"))))
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:  # a shell would refuse it too
+        return []
 
 
 def _virtual_environments(files: Iterable[Path]) -> tuple[Path, ...]:
     """The virtual environments of Python whose programs are named: each needs its whole folder."""
-    folders = (file.parents[1] for file in files if len(file.parents) > 1)
-    return tuple(folder for folder in folders if (folder / "pyvenv.cfg").is_file())
+    marks = (_mark_around(file) for file in files)
+    return tuple(mark.parent for mark in marks if mark is not None and mark.is_file())
 
 
-@lru_cache(maxsize=256)
-def _words(command: str) -> tuple[str, ...]:
-    """The command itself, which may be a path with spaces, and its words."""
-    try:
-        return (command, *shlex.split(command))
-    except ValueError:  # a shell would refuse it too
-        return (command,)
+@lru_cache(maxsize=1024)
+def _mark_around(file: Path) -> Path | None:
+    """The file that marks a virtual environment, if this file is one of its programs."""
+    return file.parents[1] / "pyvenv.cfg" if len(file.parents) > 1 else None
 
 
 def program_folders(environ: Mapping[str, str]) -> tuple[Path, ...]:

@@ -65,12 +65,13 @@ def find(path: Path) -> Found | None:
 def current_mounts(allowed: Allowed) -> tuple[Mount, ...]:
     """The mounts on the disk as it is. They are computed again if a path leads elsewhere now."""
     period = int(time.monotonic() // _LOOKED_EVERY_S)
-    rules = _rules(allowed)
-    before, after = len(allowed.empty), len(allowed.empty) + len(allowed.readable)
-    places = (
-        *(_place(path) for path, _ in rules[:before]),
+    places = (  # in the order of the rules
+        *map(_place, allowed.empty),
         *_places_in(allowed.readable, period),
-        *(_place(path) for path, _ in rules[after:]),
+        *map(_place, allowed.copied),
+        *(_place(path.parent) for path in allowed.all_sockets),
+        *map(_place, allowed.writable),
+        *map(_place, allowed.held),
     )
     return _mounts_at(allowed, places)
 
