@@ -163,12 +163,13 @@ def _for_tasks(world: World, *, rules: Rules) -> Iterator[Command]:
 
 
 def _is_worktree_over(world: World, task: Task, rules: Rules) -> bool:
+    over = task.gone or (task.is_over and not rules.keep_worktrees)
+    if not (task.cleaning or over or runs_plan(world, task.id)):
+        return False
     run = world.runs.get(task.run or "")
     if run is not None and lead_of(world, run).is_watched:
         return False
-    held = any(agent.task == task.id for agent in world.agents.values())
-    over = task.gone or (task.is_over and not rules.keep_worktrees)
-    return task.cleaning or ((over or runs_plan(world, task.id)) and not held)
+    return task.cleaning or not any(agent.task == task.id for agent in world.agents.values())
 
 
 def _for_agents(

@@ -99,6 +99,10 @@ class World:
         return rows
 
 
+_TABLES_OF = attrgetter(*_NAME.values())
+_PUT_TABLE = {name: getattr(World, name).__set__ for name in _NAME.values()}
+
+
 def apply(world: World, fact: Fact) -> World:
     """The world after this fact; a move that is not in its machine's table is refused."""
     return apply_all(world, (fact,))
@@ -129,8 +133,10 @@ def apply_all(world: World, facts: Iterable[Fact]) -> World:
 def _with_tables(world: World, tables: Mapping[str, Mapping[str, Row]]) -> World:
     """The world with these tables, by the name of their field, in place of its own."""
     copy = object.__new__(World)
-    for name in _NAME.values():
-        object.__setattr__(copy, name, tables.get(name) or getattr(world, name))
+    for put, rows in zip(_PUT_TABLE.values(), _TABLES_OF(world), strict=True):
+        put(copy, rows)
+    for name, rows in tables.items():
+        _PUT_TABLE[name](copy, rows)
     return copy
 
 
@@ -204,9 +210,14 @@ def _frozen(value: object) -> object:
     return tuple(map(_frozen, value)) if isinstance(value, _SEQUENCES) else value
 
 
+def values_of(row: Row) -> dict[str, object]:
+    """The values of all fields of a row, by name."""
+    return dict(zip(FIELDS[row.kind], _VALUES[row.kind](row), strict=True))
+
+
 def born(row: Row, trigger: str, *, at: float, **extra: object) -> Fact:
     """The first fact of a subject."""
-    changes = {name: getattr(row, name) for name in FIELDS[row.kind] if name != "id"}
+    changes = {name: value for name, value in values_of(row).items() if name != "id"}
     return Fact(
         kind=row.kind,
         subject=row.id,

@@ -8,12 +8,12 @@ from typing import Any
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.text import as_json
 from crew.domain.world import (
-    FIELDS,
     Row,
     World,
     apply_all,
     known_values,
     row_from,
+    values_of,
     with_rows,
 )
 from crew.store.database import Database, transaction, translated, unreadable_row, without_sync
@@ -222,7 +222,7 @@ def fact_from(row: tuple[Any, ...]) -> Fact:
 
 
 def row_text(row: Row) -> str:
-    return _text({name: getattr(row, name) for name in FIELDS[row.kind]})
+    return _text(values_of(row))
 
 
 def _text(value: Mapping[str, Any]) -> str:

@@ -64,7 +64,7 @@ def _remember(name: str, found: os.stat_result, content: bytes) -> None:
 
 def is_settled(found: os.stat_result) -> bool:
     """Whether any later change of the file alters its numbers: it is older than a tick."""
-    return time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > tick_ns(found)
+    return time.time_ns() - found.st_ctime_ns > tick_ns(found)
 
 
 def tick_ns(found: os.stat_result) -> int:
@@ -76,8 +76,12 @@ def tick_ns(found: os.stat_result) -> int:
 def stamp_of(found: os.stat_result) -> Stamp:
     """Changes whenever the file does. The ctime cannot be set back."""
     return (
-        *(found.st_dev, found.st_ino, found.st_mode, found.st_size),
-        *(found.st_mtime_ns, found.st_ctime_ns),
+        found.st_dev,
+        found.st_ino,
+        found.st_mode,
+        found.st_size,
+        found.st_mtime_ns,
+        found.st_ctime_ns,
     )
 
 
@@ -101,9 +105,11 @@ def read_with_stamp(
 
 
 def _read_all(handle: int, expected: int, max_bytes: int) -> bytes:
-    """Read to the end. Usually one call is enough, and a second one finds nothing more."""
+    """Read to the end. Usually one call is enough, since it finds nothing more than expected."""
     content = os.read(handle, expected + 1)
-    while more := os.read(handle, max_bytes + 1 - len(content)) if len(content) > expected else b"":
+    if len(content) <= expected:
+        return content
+    while more := os.read(handle, max_bytes + 1 - len(content)):
         content += more
     if len(content) > max_bytes:
         raise _too_large(max_bytes)
@@ -119,6 +125,8 @@ def _opened(path: Path | str) -> tuple[int, os.stat_result]:
     """Open it without waiting for a pipe. What it is can only be trusted once it is open."""
     try:
         handle = os.open(path, _READ_ONLY)
+    except FileNotFoundError:
+        raise
     except OSError as error:
         if refused := _kind_of_other(os.lstat(path)):
             raise NotBelieved(f"is {refused}") from error

@@ -1,8 +1,10 @@
 """Work that no cancellation cuts short: threads, and what must be cleaned up."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any, ParamSpec, TypeVar
+import contextvars
+import functools
+from collections.abc import Awaitable, Callable
+from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -10,10 +12,11 @@ R = TypeVar("R")
 
 async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Run it off the loop: a call of git that is under way must not be left half done."""
-    return await even_if_cancelled(asyncio.to_thread(function, *args, **kwargs))
+    call = functools.partial(contextvars.copy_context().run, function, *args, **kwargs)
+    return await even_if_cancelled(asyncio.get_running_loop().run_in_executor(None, call))
 
 
-async def even_if_cancelled(work: Coroutine[Any, Any, R]) -> R:
+async def even_if_cancelled(work: Awaitable[R]) -> R:
     """Await the work until it has ended; a cancellation that came meanwhile follows then."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None

@@ -8,6 +8,7 @@ stored.
 
 import json
 import re
+from functools import lru_cache
 
 LINE_LIMIT = 1_048_576
 
@@ -62,8 +63,13 @@ def as_json(
     value: object, *, indent: int | None = None, separators: tuple[str, str] | None = None
 ) -> str:
     """The JSON of a value. Bytes that are no text, as in the name of a folder, are escaped."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators)
+    text = _encoder(indent, separators).encode(value)
     return text if text.isascii() else _SURROGATE.sub(lambda one: f"\\u{ord(one[0]):04x}", text)
+
+
+@lru_cache
+def _encoder(indent: int | None, separators: tuple[str, str] | None) -> json.JSONEncoder:
+    return json.JSONEncoder(ensure_ascii=False, indent=indent, separators=separators)
 
 
 def json_text(document: str) -> str:
