@@ -30,7 +30,7 @@ FILES = {"readme": "hello\n"}
 AGENT = """\
 case "$(cat "$SCENE/plan-$CREW_TASK_ID" 2>/dev/null)" in
   fail) echo "I cannot"; exit 1 ;;
-  wait) while [ ! -e "$SCENE/go" ]; do sleep 0.05; done ;;
+  wait) touch "$SCENE/waits-$CREW_TASK_ID"; while [ ! -e "$SCENE/go" ]; do sleep 0.05; done ;;
   nothing) echo DONE; exit 0 ;;
   clash) echo "$CREW_TASK_ID" > shared ;;
 esac

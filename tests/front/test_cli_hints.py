@@ -65,7 +65,7 @@ def abandoned(scene):
     scene.ok("new", "--title", "one")
     scene.plan("1", "wait")
     runner = scene.start("run")
-    until(lambda: scene.agent()["pid"] is not None)
+    until((scene.folder / "waits-1").exists)
     yield scene, runner
     if runner.poll() is None:
         runner.kill()
