@@ -152,6 +152,19 @@ def test_files_that_no_gate_changed_stay_the_same_files(repo, gate, kind):
     ]
 
 
+def test_a_repository_that_a_gate_makes_in_place_of_its_own_is_kept_nowhere(repo, tmp_path):
+    gate = tmp_path / "trees" / "gate"
+    ensure_detached(repo, gate, "main")
+    before = set(git_dir_for(repo, gate).iterdir())
+    (gate / ".git").unlink()
+    inner = Person(gate)
+    inner.git("init", "-q")
+    inner.commit({"x.txt": "x\n"})
+    ensure_detached(repo, gate, "main")
+    assert set(git_dir_for(repo, gate).iterdir()) == before
+    assert_as_new(repo, gate, "own")
+
+
 @pytest.mark.parametrize("name", ["HEAD", "commondir"])
 @pytest.mark.parametrize("is_file", [False, True])
 def test_git_does_not_wait_for_a_pipe_of_a_repository_that_a_gate_left(

@@ -298,8 +298,10 @@ def _repair_pointer(repo: Repository, git_dir: Path, path: Path, *, branch: str 
     if is_damaged and not has_long_list(agent_git):  # a new one would not have all its refs
         _lay_repository(repo, git_dir)
     if not worktree_admin.is_pointed_at(git_dir, path):
-        if is_own:
+        if is_own and branch is not None:
             set_aside_repository(git_dir, path)
+        elif is_own:  # what a gate makes is kept nowhere
+            remove(path / ".git")
         worktree_admin.point(git_dir, path)
 
 
