@@ -164,20 +164,40 @@ def test_a_commit_is_kept_whose_line_in_the_reflog_was_half_written_at_the_last_
     assert take(repo, agent).notes.reset_away == (lost,)
 
 
-def test_of_a_long_line_of_commits_only_the_new_ones_are_looked_at(repo, agent, monkeypatch):
-    for number in range(3):
-        agent.commit({"x.txt": f"{number}\n"})
-    assert take(repo, agent) is None
+def orig_head(agent):
+    agent.git("reset", "-q", "--hard", "HEAD")
+
+
+def a_tag(agent):
+    agent.git("tag", "before")
+
+
+def a_branch(agent):
+    agent.git("branch", "backup")
+
+
+@pytest.mark.parametrize("name_it", [None, orig_head, a_tag, a_branch])
+def test_of_a_long_line_of_commits_only_the_new_ones_are_looked_at(
+    repo, agent, monkeypatch, name_it
+):
+    agent.commit({"x.txt": "first\n"})
+    if name_it is not None:
+        name_it(agent)
+    agent.commit({"x.txt": "second\n"})
     looked_at = list[str]()
 
     def noted(common_dir, commit):
         looked_at.append(commit)
         return read_commit(common_dir, commit)
 
-    monkeypatch.setattr(reflogs, "read_commit", noted)
-    head = agent.commit({"x.txt": "new\n"})
     assert take(repo, agent) is None
-    assert looked_at == [head]
+    monkeypatch.setattr(reflogs, "read_commit", noted)
+    monkeypatch.setattr(reflogs, "existing", None)
+    made = []
+    for number in range(3):
+        made.append(agent.commit({"x.txt": f"{number}\n"}))
+        assert take(repo, agent) is None
+    assert looked_at == made
 
 
 def test_a_commit_that_was_reset_away_after_a_long_line_is_kept(repo, agent):

@@ -1,12 +1,14 @@
 """A worktree is looked at again before a step if anything of git changed in it."""
 
 import subprocess
+import time
 
 import pytest
 
-from crew.git.repository import find_repository
+from crew.git.checkpoints.checkpoints import take_checkpoint
+from crew.git.repository import commit_of, find_repository
 from crew.git.worktrees.worktrees import ensure_worktree
-from crew.runner.outside.worktree_care import WorktreeCare
+from crew.runner.outside.worktree_care import Repaired, WorktreeCare
 from repositories import lay_repository
 from surroundings import own_home
 
@@ -25,7 +27,7 @@ def tree(tmp_path, tmp_path_factory):
 def care(tree):
     repo = find_repository(tree.parents[1] / "repo")
     care = WorktreeCare(repo)
-    assert care.repair(tree, "crew-1")
+    assert care.repair(tree, "crew-1") == Repaired(has_no_locks=True, is_taken_in=True)
     care.note_order(tree, "crew-1")
     return care
 
@@ -86,3 +88,30 @@ def test_linked_worktrees_are_always_looked_at(care, tree):
     care.repair(path, "crew-2")
     care.note_order(path, "crew-2")
     assert not care.is_in_order(path, "crew-2")
+
+
+def test_a_commit_that_ends_while_crew_waits_for_its_lock_is_taken_in(care, tree):
+    hooks = _agents(tree) / "slow-hooks"
+    hooks.mkdir()
+    hook = hooks / "reference-transaction"
+    hook.write_text('#!/bin/sh\n[ "$1" != prepared ] || sleep 1\n')
+    hook.chmod(0o755)
+    (tree / "a.txt").write_text("late\n")
+    _git(tree, "add", "a.txt")  # so that the commit holds no lock of the index
+    args = ("git", "-c", f"core.hooksPath={hooks}", "commit", "-q", "-m", "late")
+    with subprocess.Popen(args, cwd=tree):
+        while not (_agents(tree) / "HEAD.lock").exists():
+            time.sleep(0.01)
+        repaired = care.repair(tree, "crew-1")
+    kept = take_checkpoint(
+        care.repo, tree, "1", label="step", at=1.0, is_taken_in=repaired.is_taken_in
+    )
+    assert not repaired.has_no_locks
+    assert kept is None
+    assert commit_of(care.repo, "crew-1") == find_head(tree)
+
+
+def find_head(tree) -> str:
+    args = ("git", "rev-parse", "HEAD")
+    listed = subprocess.run(args, cwd=tree, capture_output=True, text=True, check=True)
+    return listed.stdout.strip()

@@ -5,7 +5,7 @@ If HEAD only moved from commits to their children, this needs no git process.
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
@@ -44,10 +44,12 @@ class _Line:
 
     log: bytes
     head: str | None
+    ancestors: frozenset[str]
 
 
 _lines: dict[Path, _Line] = {}
 _LONGEST_LINE = 100_000
+_MOST_LINES = 200
 
 
 def left_behind(
@@ -71,7 +73,7 @@ def left_behind(
     ids |= {new for _, new, why in _moves(_read(files[2])) if f"n {branch}: ".encode() in why}
     ids |= {found[0] for found in (_ID.match(_read(files[3])),) if found}
     known = _ancestors(repo, moves, head)
-    doubtful = {commit.decode() for commit in ids if commit.strip(b"0")} - known
+    doubtful = _commits(ids) - known
     tips = _held_by_none(repo, doubtful, head) if doubtful else ()
     if not tips:
         _checked[git_dir] = stamp
@@ -94,14 +96,12 @@ def left_in_own(repo: Repository, crew_git: Path, *, head: str | None) -> tuple[
         return ()
     read = (_read(file) if seen else b"" for file, seen in zip(files, stamps, strict=True))
     log, stash, origin = read
-    moved, known = _moved_since(repo, _lines.pop(crew_git, None), log, head)
+    moved, known = _moved_since(repo, crew_git, log, head)
     ids = {new for _, new, _ in _moves(stash)} | moved
     ids |= {found[0] for found in (_ID.match(origin),) if found}
-    doubtful = {commit.decode() for commit in ids if commit.strip(b"0")} | set(tips.values())
+    doubtful = _commits(ids) | set(tips.values())
     doubtful |= {at.commit for at in (read_head(agent_git),) if at is not None and at.commit}
     doubtful -= known
-    if not doubtful and log.endswith(b"\n") and len(log) < _LONGEST_LINE:
-        _lines[crew_git] = _Line(log=log, head=head)
     found = _taken_in(repo, crew_git, doubtful, head) if doubtful else []
     for git_dir in (crew_git / name for name in replaced):
         if commits := _tips_of(git_dir):
@@ -113,16 +113,28 @@ def left_in_own(repo: Repository, crew_git: Path, *, head: str | None) -> tuple[
 
 
 def _moved_since(
-    repo: Repository, line: _Line | None, log: bytes, head: str | None
+    repo: Repository, crew_git: Path, log: bytes, head: str | None
 ) -> tuple[set[bytes], frozenset[str]]:
-    """The commits in the part of a reflog that is new, and the ancestors of HEAD among them."""
-    if line is not None and log.startswith(line.log):
-        moves = [(old, new) for old, new, _ in _moves(log[len(line.log) :])]
-        known = _ancestors(repo, moves, head)
-        if line.head in known:
-            return {commit for move in moves for commit in move}, known
-    moves = [(old, new) for old, new, _ in _moves(log)]
-    return {commit for move in moves for commit in move}, _ancestors(repo, moves, head)
+    """The commits in the part of a reflog that is new, and ancestors of HEAD in all of it."""
+    line = _lines.pop(crew_git, None)
+    begin = len(line.log) if line is not None and log.startswith(line.log) else 0
+    moves = [(old, new) for old, new, _ in _moves(log[begin:])]
+    known = _ancestors(repo, moves, head)
+    if line is not None and begin:
+        if line.head not in known:
+            return _moved_since(repo, crew_git, log, head)
+        known |= line.ancestors
+    moved = {commit for move in moves for commit in move}
+    if log.endswith(b"\n") and len(log) < _LONGEST_LINE and not _commits(moved) - known:
+        if len(_lines) >= _MOST_LINES:
+            _lines.clear()
+        _lines[crew_git] = _Line(log=log, head=head, ancestors=known)
+    return moved, known
+
+
+def _commits(ids: Iterable[bytes]) -> set[str]:
+    """The ids as text, without the one of zeros that stands for no commit."""
+    return {commit.decode() for commit in ids if commit.strip(b"0")}
 
 
 def _tips_of(git_dir: Path) -> set[str]:

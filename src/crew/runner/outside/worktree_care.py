@@ -43,7 +43,8 @@ class WorktreeCare:
         for lock in locks:
             if _is_dead(lock, stale_locks.places_of(self.repo, path, lock)):
                 stale_locks.clear_stale_locks(self.repo, path, [lock])
-        return Repaired(has_no_locks=not locks, is_taken_in=is_taken_in)
+        # A git that held a lock may have committed until it ended.
+        return Repaired(has_no_locks=not locks, is_taken_in=is_taken_in and not locks)
 
     def note_order(self, path: Path, branch: str) -> None:
         """Remember the worktree as it is now: repaired, without locks, and without processes."""
