@@ -1,8 +1,8 @@
 """Runs the benchmarks and ends with a summary: `python -m bench [--quick] [NAME...]`.
 
 With `--beside COMMIT` they run in that commit too, in turn, and the figures stand side by side.
-`TMPDIR` chooses the disk: in memory (`TMPDIR=/dev/shm`) the figures measure crew alone, elsewhere
-crew and the disk.
+`TMPDIR` chooses the disk. Without it, what measures crew's own CPU (`cpu`, `steps`) makes its files
+in memory, and all else where temporary files are.
 """
 
 import argparse
@@ -16,6 +16,7 @@ from bench import (
     commands,
     cpu_per_step,
     deliveries,
+    disk,
     histories,
     imports,
     makespan,
@@ -71,8 +72,9 @@ def main() -> None:
     size = QUICK if given.quick else FULL
     figures: list[Figure] = []
     for name in given.names or BENCHMARKS:
-        say(f"\n{_machine()}")
-        figures += BENCHMARKS[name](size)
+        with disk.chosen(name) as folder:
+            say(f"\n{_machine()}, files in {folder}")
+            figures += BENCHMARKS[name](size)
     summary(figures)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
+from bench import disk
 from bench.tables import number, say, table, title
 
 PROJECT = Path(__file__).parents[1]
@@ -58,9 +59,11 @@ def _run(argv: Sequence[str], cwd: Path) -> str:
 
 
 def _measured(tree: Path, name: str, *, is_quick: bool) -> Found:
-    say(f"{name} in {'this checkout' if tree == PROJECT else tree.name} …")
+    where = "this checkout" if tree == PROJECT else tree.name
+    say(f"{name} in {where}, files in {disk.folder_for(name)} …")
     options = ["--quick"] if is_quick else []
-    printed = _run([str(tree / ".venv/bin/python"), "-m", "bench", *options, name], tree)
+    with disk.chosen(name):
+        printed = _run([str(tree / ".venv/bin/python"), "-m", "bench", *options, name], tree)
     return dict(figures_in(printed))
 
 

@@ -18,6 +18,7 @@ from bench.sizes import Size
 from bench.tables import Figure, table, title
 
 AGENTS = 4
+FEWEST_TASKS = 30
 STEPS = 10
 
 
@@ -38,8 +39,8 @@ class Cost(NamedTuple):
 
 
 def measure(size: Size) -> list[Figure]:
-    title(f"(b) CPU of orchestration, {size.tasks // 5} tasks of 1 and of {STEPS} steps")
-    tasks = size.tasks // 5
+    tasks = max(FEWEST_TASKS, size.tasks // 5)
+    title(f"(b) CPU of orchestration, {tasks} tasks of 1 and of {STEPS} steps")
     short, long = _cost_per_task(tasks, 1), _cost_per_task(tasks, STEPS)
     step = Cost(*((b - a) / (STEPS - 1) for a, b in zip(short, long, strict=True)))
     fixed = Cost(*(a - b for a, b in zip(short, step, strict=True)))
