@@ -52,6 +52,7 @@ AREAS = {
         (
             *("system/test_sandbox_forms.py", "boundary/test_sandbox.py"),
             *("boundary/test_confinement.py", "boundary/test_listed_hosts.py"),
+            "system/test_seal.py",
             *("system/test_host_proxy.py", "system/test_forwarder.py"),
             "runner/test_project_trust.py",
         ),

@@ -90,6 +90,15 @@ def test_a_connection_begins_with_its_port_and_the_token(scene, number, line):
             assert program.recv(100) == b"to the program"
 
 
+def test_a_proxy_that_is_slow_to_read_holds_up_no_other_connection(scene):
+    with scene.proxy(), scene.program() as program:
+        program.sendall(b"begin")
+        give_up_at = time.monotonic() + LIMIT_S
+        while len(scene.forwarder.ends) < 2 and time.monotonic() < give_up_at:
+            time.sleep(0.01)
+        assert [end.socket.gettimeout() for end in scene.forwarder.ends.values()] == [0.0, 0.0]
+
+
 def test_the_token_of_a_command_is_used_without_one_of_an_agent(monkeypatch):
     monkeypatch.delenv("CREW_TOKEN", raising=False)
     monkeypatch.setenv("CREW_REPORT_TOKEN", "gate:1/x")

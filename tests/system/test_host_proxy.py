@@ -396,5 +396,7 @@ def test_a_lookup_that_hangs_is_given_up_and_ends_nothing(monkeypatch):
         with pytest.raises(TimeoutError):
             await NameLookup()("x.test", 1)
 
+    before = set(threading.enumerate())
     asyncio.run(look())
+    assert [one.daemon for one in set(threading.enumerate()) - before] == [True]
     waiting[0]()

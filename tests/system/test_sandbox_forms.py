@@ -128,6 +128,18 @@ def test_a_symlink_below_an_empty_folder_keeps_its_name():
     ]
 
 
+def test_a_symlink_deep_below_an_empty_folder_keeps_its_name_too():
+    find = disk([HOME], ["/data/settings"], {"/home/ann/.config/tool/settings": "/data/settings"})
+    named = paths("/home/ann/.config/tool/settings")
+    allowed = Allowed(may_write_anywhere=False, empty=(HOME,), readable=named)
+    assert ("READ", "/data/settings", str(named[0])) in shown(allowed, find)
+
+
+def test_a_device_is_mounted_since_the_disk_around_may_not_give_it():
+    devices = Allowed(may_write_anywhere=False, readable=paths("/dev/kvm", "/etc/x"))
+    assert shown(devices, disk(files=["/dev/kvm", "/etc/x"])) == [("READ", "/dev/kvm", "/dev/kvm")]
+
+
 def test_a_symlink_that_a_mounted_folder_brings_along_is_not_covered():
     """Such as the Python of a virtual environment in the home, which a gate names."""
     links = {"/home/ann/venv/bin/python": "/opt/python/bin/python3"}
