@@ -141,9 +141,12 @@ def test_what_a_gate_left_in_its_folder_is_gone_at_the_next(repo, gate, kind, le
     assert_as_new(repo, gate, kind)
 
 
-def test_files_that_no_gate_changed_stay_the_same_files(repo, gate, kind):
+def test_files_that_no_gate_changed_stay_the_same_files(repo, person, gate, kind):
     """So caches that compare times stay valid."""
-    names = ("a.txt", "b.txt", "sub", "sub/c.txt")
+    person.write("run.sh", "true\n").chmod(0o755)
+    person.commit({}, "a program")
+    ensure_detached(repo, gate, "main", kind=kind)
+    names = ("a.txt", "b.txt", "sub", "sub/c.txt", "run.sh")
     before = [(gate / name).stat() for name in names]
     ensure_detached(repo, gate, "main", kind=kind)
     after = [(gate / name).stat() for name in names]

@@ -136,6 +136,7 @@ def put_in_git_dir(agent, name):
     commit = one.commit({"work.txt": "hours\n"})
     file = one.path / ".git" / name
     file.unlink(missing_ok=True)
+    file.parent.mkdir(exist_ok=True)
     os.mkfifo(file)
     return one, commit
 
@@ -168,7 +169,10 @@ def impatient(monkeypatch):
     )
 
 
-IN_GIT_DIR = ["HEAD", "commondir", "config", "packed-refs", "refs/heads/main"]
+IN_GIT_DIR = [
+    *("HEAD", "commondir", "config", "config.worktree", "packed-refs", "refs/heads/main"),
+    "reftable/tables.list",
+]
 
 
 @pytest.mark.usefixtures("impatient")
