@@ -10,6 +10,7 @@ from crew.domain.kernel.errors import Conflict, CrewError, UsageError
 from crew.git import repository
 from crew.git.git_command import GitAnswer
 from crew.git.repository import (
+    branch_around,
     check_usable,
     commit_of,
     current_branch,
@@ -218,3 +219,24 @@ def test_a_symbolic_ref_that_its_file_does_not_show_is_asked_of_git(repo, person
     assert asked == [("symbolic-ref", "--quiet", "refs/remotes/origin/HEAD")] * 2
     head.write_text("ref: refs/remotes/origin/main\n")
     assert (repository._origin_head(repo), len(asked)) == ("main", 2)
+
+
+def test_the_branch_of_another_repository_inside_is_not_the_persons(person, tmp_path):
+    repo, agents = find_repository(person.path), tmp_path / "agents"
+    inner = Person(person.path / "inner")
+    inner.path.mkdir()
+    inner.git("init", "-q", "-b", "theirs")
+    assert branch_around(repo, inner.path, agents=agents) == "main"
+
+
+def test_in_a_worktree_of_a_person_its_branch_counts_and_in_one_of_an_agent_the_main_one(
+    person, tmp_path
+):
+    repo, agents = find_repository(person.path), tmp_path / "agents"
+    for tree, branch in ((tmp_path / "mine", "topic"), (agents / "1", "crew-1")):
+        person.git("worktree", "add", "-q", "-b", branch, str(tree))
+        (tree / "deep").mkdir()
+    assert branch_around(repo, tmp_path / "mine" / "deep", agents=agents) == "topic"
+    assert branch_around(repo, agents / "1" / "deep", agents=agents) == "main"
+    Person(tmp_path / "mine").git("checkout", "-q", "--detach")
+    assert branch_around(repo, tmp_path / "mine", agents=agents) is None
