@@ -200,6 +200,18 @@ def test_of_a_long_line_of_commits_only_the_new_ones_are_looked_at(
     assert looked_at == made
 
 
+def test_a_new_runner_starts_no_git_for_a_line_of_more_than_a_hundred_commits(
+    repo, agent, monkeypatch
+):
+    for _ in range(110):
+        agent.git("commit", "-q", "--allow-empty", "-m", "step")
+    state_of(repo, agent.path)  # takes them in
+    monkeypatch.setattr(reflogs, "existing", None)
+    assert take(repo, agent) is None
+    agent.commit({"x.txt": "x\n"})
+    assert take(repo, agent) is None
+
+
 def test_a_commit_that_was_reset_away_after_a_long_line_is_kept(repo, agent):
     for number in range(3):
         agent.commit({"x.txt": f"{number}\n"})

@@ -119,13 +119,14 @@ def _moved_since(
     line = _lines.pop(crew_git, None)
     begin = len(line.log) if line is not None and log.startswith(line.log) else 0
     moves = [(old, new) for old, new, _ in _moves(log[begin:])]
-    known = _ancestors(repo, moves, head)
+    is_short = len(log) < _LONGEST_LINE  # then all of it is read once, and remembered
+    known = _ancestors(repo, moves, head, most=MOST_MOVES if is_short else MOST_READ)
     if line is not None and begin:
         if line.head not in known:
             return _moved_since(repo, crew_git, log, head)
         known |= line.ancestors
     moved = {commit for move in moves for commit in move}
-    if log.endswith(b"\n") and len(log) < _LONGEST_LINE and not _commits(moved) - known:
+    if is_short and log.endswith(b"\n") and not _commits(moved) - known:
         if len(_lines) >= _MOST_LINES:
             _lines.clear()
         _lines[crew_git] = _Line(log=log, head=head, ancestors=known)
@@ -197,11 +198,11 @@ def _read(file: Path | str) -> bytes:
 
 
 def _ancestors(
-    repo: Repository, moves: list[tuple[bytes, bytes]], head: str | None
+    repo: Repository, moves: list[tuple[bytes, bytes]], head: str | None, *, most: int = MOST_READ
 ) -> frozenset[str]:
     """HEAD and its ancestors, as far back as every move was to a child."""
     current, known = (head or "").encode(), {head or ""}
-    for old, new in moves[: -MOST_READ - 1 : -1]:
+    for old, new in moves[: -most - 1 : -1]:
         if new != current or (old != new and not _is_child(repo, new, of=old)):
             break
         current = old
