@@ -48,7 +48,7 @@ class _Line:
 
 
 _lines: dict[Path, _Line] = {}
-_LONGEST_LINE = 100_000
+_LONGEST_LINE = 100_000  # bytes of a reflog
 _MOST_LINES = 200
 
 

@@ -83,13 +83,13 @@ def is_own(git_dir: Path) -> bool:
 
 
 @lru_cache(maxsize=1000)
-def _folder_of_all(git_dir: Path) -> Path:
+def _main_of(git_dir: Path) -> Path:
     return git_dir.parents[len(_OWN_PARTS)]
 
 
 def main_git_dir(git_dir: Path) -> Path:
     """The git dir of the main repository, always under the same name for worktrees of crew."""
-    return _folder_of_all(git_dir) if is_own(git_dir) else common_dir_of(git_dir)
+    return _main_of(git_dir) if is_own(git_dir) else common_dir_of(git_dir)
 
 
 def environment_for(git_dir: Path, path: Path) -> dict[str, str]:

@@ -42,7 +42,7 @@ def pull_request_of(workplace: Workplace, task: str) -> PullRequest:
     remote, url = _remote(workplace)
     item, change = workplace.source.show(task), diff_of(workplace, task)
     row = load_world(workplace.db).tasks.get(task)
-    if row is not None and row.worktree and (workplace.worktree_of(row)).is_dir():
+    if row is not None and row.worktree and workplace.worktree_of(row).is_dir():
         follow(workplace.repo, workplace.worktree_of(row))
     if change.landed or _is_empty(workplace, change.branch, change.base):
         raise Conflict(

@@ -30,7 +30,7 @@ def review_call(workplace: Workplace, task: str, reviewer: str) -> ReviewCall:
     """The review call for a task; raises without a branch, or if the reviewer cannot be used."""
     world = load_world(workplace.db)
     row, run = find_task(world, task), world.runs.get(world.tasks[task].run or "")
-    if row.worktree and (workplace.worktree_of(row)).is_dir():
+    if row.worktree and workplace.worktree_of(row).is_dir():
         follow(workplace.repo, workplace.worktree_of(row))
     commit = commit_of(workplace.repo, f"refs/heads/{row.branch}") if row.branch else None
     if run is None or commit is None:

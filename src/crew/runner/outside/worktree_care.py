@@ -16,7 +16,7 @@ LOCK_PATIENCE_S = 5.0
 
 
 class Repaired(NamedTuple):
-    """A worktree after a repair: without locks, and with the agent's commits taken in, or not."""
+    """Whether a repair found no lock, and whether it took all commits of the agent in."""
 
     has_no_locks: bool
     is_taken_in: bool
