@@ -1,4 +1,4 @@
-"""The rules a machine can check: sizes, first sentences, doors, and generated documents."""
+"""The rules a machine can check: first sentences, doors, facts, and generated documents."""
 
 import ast
 import dataclasses
@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -44,55 +43,21 @@ def _functions(path):
             yield node, node.end_lineno - node.lineno + 1
 
 
-def test_functions_are_short():
-    lengths = [length for path in SOURCES for _, length in _functions(path)]
-    assert sum(length <= 20 for length in lengths) / len(lengths) >= 0.85
+def test_no_function_is_longer_than_a_screen():
     too_long = [
         f"{path.name}:{node.name} ({length})"
         for path in SOURCES
         for node, length in _functions(path)
-        if length > 50
+        if length > 60
     ]
     assert too_long == []
 
 
-def test_modules_are_small_and_say_what_they_are_for():
+def test_every_module_says_what_it_is_for():
     for path in SOURCES:
-        text = path.read_text()
-        assert text.count("\n") <= 400, f"{path} is too long"
-        docstring = ast.get_docstring(ast.parse(text))
+        docstring = ast.get_docstring(ast.parse(path.read_text()))
         assert docstring, f"{path} does not say what it is for"
         assert docstring[0].isupper() or docstring.startswith(("`", "plan", "do", "crew"))
-
-
-def test_every_folder_can_be_seen_at_a_glance():
-    for folder in {path.parent for path in SOURCES}:
-        modules = [path.name for path in folder.glob("*.py") if path.name != "__init__.py"]
-        assert len(modules) <= 14, f"{folder} has {len(modules)} modules"
-
-
-def test_no_file_and_no_class_is_named_like_another_one():
-    files = Counter(path.name for path in SOURCES if path.name != "__init__.py")
-    classes = Counter(
-        node.name
-        for path in SOURCES
-        for node in ast.parse(path.read_text()).body
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
-    )
-    assert [name for name, count in (files | classes).items() if count > 1] == []
-
-
-def test_files_are_called_by_nouns():
-    gerunds = [path.stem for path in SOURCES if path.stem.endswith("ing")]
-    assert len(gerunds) <= 5, gerunds
-
-
-def test_the_story_of_one_task_is_five_short_files():
-    page = (ROOT / "docs" / "how-it-works.md").read_text()
-    told = next(line for line in page.splitlines() if line.startswith("The whole story is in"))
-    files = [ROOT / "src" / "crew" / name for name in re.findall(r"`([\w/]+\.py)`", told)]
-    lines = sum(len(file.read_text().splitlines()) for file in files)
-    assert (len(files), lines <= 1000) == (5, True), lines
 
 
 def test_the_domain_is_typed():
