@@ -65,7 +65,7 @@ def test_a_task_that_the_target_has_already_has_landed_there():
 def test_a_task_that_conflicts_goes_back_unless_it_left_meanwhile():
     world = waiting("1")
     merge = MergeResult(conflicts=("a.txt",), detail="CONFLICT in a.txt")
-    conflict = Conflicting(task=world.tasks["1"], merge=merge, sides=Sides())
+    conflict = Conflicting(task=world.tasks["1"], merge=merge, sides=Sides(), onto="base")
     now = built(world, conflicts=(conflict,))
     assert now.tasks["1"].state == TaskState.IN_PROGRESS
     assert now.runs["1.1"].merge_paths == ("a.txt",)

@@ -2,13 +2,15 @@
 
 import asyncio
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from crew.domain.kernel.errors import Conflict
 from crew.domain.merging.conflict_text import Hunks, Sides
-from crew.domain.merging.merge_reports import Delivered, MergeResult, Tips
+from crew.domain.merging.merge_reports import Delivered, MergeResult, Rewrite, Tips
 from crew.domain.quests.item_tasks import ItemTask
+from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.rows.message import Message
 from crew.domain.rows.run import Ask, Run
 from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage
@@ -73,6 +75,7 @@ class State:
     talk: Any = None  # what agents say, in the histories in which they do
     quests: Any = None  # requests that are planned into steps, in the histories that have some
     outages: Any = None  # kinds that fail until a person acts, in the histories that have some
+    rewriter: Any = None  # who rewrites main, in the histories that have such a person
     crash_at: int = 0  # the one effect at which the runner dies, in a history that is told twice
 
 
@@ -109,7 +112,9 @@ class SimulatedOutside:
 
     async def tips(self, target: str) -> Tips:
         integration = self.state.repo.integration_of(target)
-        return Tips(integration=integration, target=self.state.repo.tip_of(target) or integration)
+        branch = self.state.repo.tip_of(target)
+        target = branch or integration
+        return Tips(integration=integration, target=target, has_target=bool(branch))
 
     async def contains(self, *, ancestor: str, descendant: str) -> bool:
         return self.state.repo.contains(ancestor, descendant)
@@ -266,6 +271,11 @@ class SimulatedOutside:
             return
         ours, theirs = repo.commits[tree.head].files, repo.commits[other].files
         both = {n: ours.get(n, frozenset()) | theirs.get(n, frozenset()) for n in {*ours, *theirs}}
+        if self.state.rewriter:  # lines that a side removed stay out, as in a merge by git
+            base = repo.base_of(tree.head, other)
+            none = frozenset()
+            gone = {n: old - (ours.get(n, none) & theirs.get(n, none)) for n, old in base.items()}
+            both = {n: lines - gone.get(n, frozenset()) for n, lines in both.items()}
         self._committed(call, tree, both, (tree.head, other))
 
     def _committed(self, call: StepCall, tree: Worktree, files: dict, parents: tuple) -> None:
@@ -309,13 +319,15 @@ class SimulatedOutside:
         await self._effect()
         repo = self.state.repo
         head = repo.branches.get(task.branch)
-        if head is not None and repo.contains(head, repo.integration_of(task.target)):
+        landed = task.landed_commit if head == task.head else head
+        if head is not None and repo.contains(landed, repo.integration_of(task.target)):
             del repo.branches[task.branch]
             repo.landed.pop(task.branch, None)
         self._maybe_die()
 
     async def run_gate(self, commit: str, *, task: str) -> GateResult:
         await self._effect(10.0)
+        self._maybe_rewritten()
         self._stray_edit(task)
         green = self.state.repo.is_green(commit)
         if green and self._chance(self.state.faults.flake):
@@ -417,20 +429,85 @@ class SimulatedOutside:
 
     async def advance(self, target: str, *, to: str, expected: str) -> None:
         await self._effect()
+        self._maybe_rewritten()
         repo = self.state.repo
         if repo.integration_of(target) != expected:
             raise Conflict("the ref is elsewhere", hint="look again")
-        proven = to in self.state.gate_passed or to == repo.tip_of(target)
+        was_there = to == repo.tip_of(target) or to in repo.been
+        proven = to in self.state.gate_passed or was_there
         assert proven, "landed without a green gate"
         repo.land(target, to)
         self.state.landings.append(to)
         self._maybe_die()
 
-    async def deliver(self, target: str, *, landed: frozenset[str]) -> Delivered:
+    def _maybe_rewritten(self) -> None:
+        if self.state.rewriter:
+            self.state.rewriter.maybe()
+
+    async def supersede(
+        self,
+        queue: MergeQueue,
+        *,
+        was: str,
+        now: str,
+        delivered: Sequence[Task],
+        waiting: Sequence[Task],
+    ) -> Rewrite:
+        repo = self.state.repo
+        assert queue.id == "main", "crew's own branches are not a person's to rewrite"
+        await self._effect()
+        removed = tuple(filter(None, (queue.superseded, was)))
+        made = repo.commit(repo.commits[now].files, (now, *removed), salt="superseding")
+        repo.kept_apart |= {made, queue.integration}
+        self._maybe_die()
+        for task in waiting:
+            repo.branches.setdefault(task.branch, task.head)
+        repo.land(queue.id, now)
+        self._maybe_die()
+        gone = [task for task in delivered if self._is_gone(task, was, now)]
+        dropped = tuple((task.id, task.landed_commit) for task in gone)
+        return Rewrite(now=now, superseded=made, dropped=dropped)
+
+    def _is_gone(self, task: Task, was: str, now: str) -> bool:
+        repo = self.state.repo
+        landed = repo.commits[task.landed_commit]
+        if repo.contains(landed.id, now):
+            return False
+        before = repo.lines(landed.parents[0]) if landed.parents else set()
+        own = (repo.lines(landed.id) - before) & repo.lines(was)
+        return len(own & repo.lines(now)) * 2 < len(own)
+
+    async def replay(
+        self, head: str, *, onto: str, queue: MergeQueue, favours: str = ""
+    ) -> MergeResult:
+        repo = self.state.repo
+        removed = repo.commits[queue.superseded].above & ~repo.commits[onto].above
+        if not repo.commits[head].above & removed:
+            return MergeResult(commit=head)
+        others = (repo.without(head, one) for one in queue.given_up)
+        merged = (one for one in queue.offered if repo.contains(one, head))
+        parts = (onto, queue.superseded, *filter(None, others), *merged)
+        whole = repo.commit(repo.commits[onto].files, parts, salt="superseding")
+        repo.kept_apart.add(whole)
+        if repo.contains(head, whole):
+            return MergeResult(commit=onto)
+        made, conflicts = repo.merge(whole, head, salt="a trial", is_settled=bool(favours))
+        if conflicts:
+            return MergeResult(conflicts=conflicts, theirs=whole)
+        return MergeResult(commit=repo.commit(repo.commits[made].files, (onto,), salt=head))
+
+    async def deliver(self, target: str, *, landed: frozenset[str], last_seen: str) -> Delivered:
         await self._effect(0.5)
         if target != "main":
             return self._deliver_to_branch(target)
         repo = self.state.repo
+        self._maybe_rewritten()
+        if last_seen and not repo.contains(last_seen, repo.target):
+            return Delivered(state="rewritten", commit=last_seen)
+        line = (one for one in repo.first_side(repo.integration) if one in repo.been)
+        been = next(line, "")
+        if been and not repo.contains(been, repo.target):
+            return Delivered(state="rewritten", commit=been)
         if self._chance(self.state.faults.person):
             self._person_commits()
         if repo.contains(repo.integration, repo.target):
@@ -439,9 +516,11 @@ class SimulatedOutside:
             return Delivered(state="diverged")
         if self._chance(self.state.faults.busy_checkout):
             return Delivered(state="waiting", reason="a file is being edited", remedy="commit it")
-        repo.target = repo.integration
+        tip = repo.integration
+        repo.move_target(tip)
+        self._maybe_rewritten()
         self._maybe_die()
-        return Delivered(state="delivered", commit=repo.target)
+        return Delivered(state="delivered", commit=tip)
 
     def _deliver_to_branch(self, target: str) -> Delivered:
         """Nobody has a quest's branch checked out but the quest itself."""
@@ -464,7 +543,7 @@ class SimulatedOutside:
         repo = self.state.repo
         files = dict(repo.commits[repo.target].files)
         files["person"] = files.get("person", frozenset()) | {f"edit {len(repo.commits)}"}
-        repo.target = repo.commit(files, (repo.target,), salt="person")
+        repo.move_target(repo.commit(files, (repo.target,), salt="person"))
         self.state.made |= 1 << repo.commits[repo.target].number
 
     async def write_task(self, task: Task) -> None:

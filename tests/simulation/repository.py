@@ -11,6 +11,8 @@ class Commit:
     number: int
     files: dict[str, frozenset[str]]
     above: int
+    parents: tuple[str, ...] = ()
+    salt: str = ""
 
 
 @dataclass(slots=True)
@@ -32,6 +34,8 @@ class Repository:
     integration: str = ""
     target: str = ""
     landed: dict[str, str] = field(default_factory=dict)  # the same for the branches of quests
+    been: list[str] = field(default_factory=list)  # the reflog of main
+    kept_apart: set[str] = field(default_factory=set)  # what a person removed, and what it undid
     _kept: int = 0
     _by_content: dict = field(default_factory=dict)
     _green: dict[str, bool] = field(default_factory=dict)
@@ -45,7 +49,7 @@ class Repository:
         above = 1 << number
         for parent in parents:
             above |= self.commits[parent].above
-        made = Commit(f"c{number}", number, dict(files), above)
+        made = Commit(f"c{number}", number, dict(files), above, parents, salt)
         self.commits[made.id] = made
         self._by_content[key] = made.id
         return made.id
@@ -59,6 +63,26 @@ class Repository:
     def tip_of(self, target: str) -> str:
         return self.target if target == "main" else self.branches.get(target, "")
 
+    def move_target(self, commit: str) -> None:
+        self.target = commit
+        self.been.append(commit)
+
+    def without(self, head: str, tip: str) -> str:
+        """What had landed before this work, or an earlier state of it, did."""
+        newest = ""
+        for one in reversed(list(self.first_side(tip))):
+            parents = self.commits[one].parents
+            is_own = len(parents) == 2 and self.contains(parents[1], head)
+            if is_own and not self.contains(one, head):
+                break
+            newest = one
+        return newest
+
+    def first_side(self, tip: str):
+        while tip:
+            yield tip
+            tip = next(iter(self.commits[tip].parents), "")
+
     def land(self, target: str, commit: str) -> None:
         if target == "main":
             self.integration = commit
@@ -68,6 +92,20 @@ class Repository:
     def contains(self, ancestor: str, descendant: str) -> bool:
         return bool(self.commits[descendant].above >> self.commits[ancestor].number & 1)
 
+    def base_of(self, one: str, other: str) -> dict[str, frozenset[str]]:
+        """The files of the newest commit that both contain.
+
+        After a rewrite there may be several. Git then merges them, and so does this.
+        """
+        left = self.commits[one].above & self.commits[other].above
+        files: dict[str, frozenset[str]] = {}
+        while left:
+            newest = self.commits[f"c{left.bit_length() - 1}"]
+            for name, lines in newest.files.items():
+                files[name] = files.get(name, frozenset()) | lines
+            left = left & ~newest.above if self.kept_apart else 0
+        return files
+
     def merge(
         self, onto: str, head: str, *, salt: str, is_settled: bool = False
     ) -> tuple[str, tuple[str, ...]]:
@@ -76,7 +114,7 @@ class Repository:
         Where a person has chosen a side, no lines of the two are in each other's way.
         """
         ours, theirs = self.commits[onto], self.commits[head]
-        base = self.commits[f"c{(ours.above & theirs.above).bit_length() - 1}"].files
+        base = self.base_of(onto, head)
         merged, conflicts = {}, []
         for name in sorted({*ours.files, *theirs.files}):
             a, b, o = (files.get(name) for files in (ours.files, theirs.files, base))
@@ -85,7 +123,9 @@ class Repository:
             elif a == o:
                 merged[name] = b
             elif is_settled:
-                merged[name] = (a or frozenset()) | (b or frozenset())
+                a, b, o = (lines or frozenset() for lines in (a, b, o))
+                gone = o - (a & b) if self.kept_apart else frozenset()
+                merged[name] = (a | b) - gone
             else:
                 conflicts.append(name)
         if conflicts:
@@ -104,9 +144,15 @@ class Repository:
         """A mask of every commit some ref still holds."""
         mask = self._kept
         tips = {self.integration, self.target, *self.branches.values(), *self.landed.values()}
+        tips |= self.kept_apart
         for tip in tips:
             mask |= self.commits[tip].above
         return mask
+
+    def lines(self, commit: str) -> set[tuple[str, str]]:
+        """Every line of every file."""
+        files = self.commits[commit].files
+        return {(name, line) for name, lines in files.items() for line in lines}
 
     def is_green(self, commit: str) -> bool:
         """The gate: no line of any file is a bug, and no two lines exclude each other."""

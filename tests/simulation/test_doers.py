@@ -74,7 +74,7 @@ def test_a_ref_that_somebody_moved_stays_where_it_is():
 
 def test_a_line_is_built_anew_once_a_person_has_brought_it_together_with_the_target():
     class BroughtTogether:
-        async def deliver(self, target, *, landed):
+        async def deliver(self, target, *, landed, last_seen):
             return Delivered(state="current")
 
         async def tips(self, target):
@@ -95,7 +95,7 @@ class Branch:
     def __init__(self, target: str, integration: str) -> None:
         self.target, self.integration = target, integration
 
-    async def deliver(self, target, *, landed):
+    async def deliver(self, target, *, landed, last_seen):
         state = "current" if self.target.startswith(self.integration) else "delivered"
         self.target = max(self.target, self.integration)
         return Delivered(state=state, commit=self.target)
@@ -124,7 +124,7 @@ def test_a_delivery_merges_the_tasks_that_the_branch_has_now_and_no_other():
 
 def test_work_for_a_branch_that_was_merged_and_deleted_is_merged():
     class Deleted:
-        async def deliver(self, target, *, landed):
+        async def deliver(self, target, *, landed, last_seen):
             return Delivered(state="over", commit="ab")
 
     task = Task(id="1", state=TaskState.DONE, target="main", queued_at=1.0, landed_commit="ab")
@@ -139,7 +139,7 @@ def test_work_for_a_branch_that_was_merged_and_deleted_is_merged():
 class Busy(Branch):
     """A target branch that gets a commit of a person before each delivery."""
 
-    async def deliver(self, target, *, landed):
+    async def deliver(self, target, *, landed, last_seen):
         self.target += "x"
         return Delivered(state="diverged", commit=self.target)
 
@@ -167,7 +167,7 @@ def test_a_target_that_moved_on_is_tried_again_at_once_and_a_person_is_told_if_i
 class Slow(Branch):
     """A target whose delivery finds a person's commit, which lands meanwhile."""
 
-    async def deliver(self, target, *, landed):
+    async def deliver(self, target, *, landed, last_seen):
         self.integration = "landed"
         return Delivered(state="diverged", commit=self.target)
 
@@ -194,7 +194,7 @@ def test_a_delivery_that_a_landing_overtakes_is_tried_again_at_once(lands_meanwh
 class Suspicious(Branch):
     """A target whose delivery finds the integration ref elsewhere than when it began."""
 
-    async def deliver(self, target, *, landed):
+    async def deliver(self, target, *, landed, last_seen):
         self.integration = "moved"
         return Delivered(state="waiting", commit=self.target, reason="not by crew", remedy="look")
 

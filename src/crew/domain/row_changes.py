@@ -55,6 +55,7 @@ class TaskFields(SourceFields, total=False):
     gate: str
     queued_at: float | None
     landed_commit: str
+    dropped_at: float | None
     conflict: str
     favours: str
     close_reason: str
@@ -123,6 +124,13 @@ class MergeQueueFields(TypedDict, total=False):
     upstream: bool
     overtaken: int
     target_seen: str
+    last_seen: str
+    rewriting: str
+    superseded: str
+    given_up: tuple[str, ...]
+    offered: tuple[str, ...]
+    dropped: tuple[Entry, ...]
+    rewritten_at: float | None
 
 
 class QuestionFields(TypedDict, total=False):

@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from crew.domain.kernel.frozen import frozen
 from crew.domain.merging import merge_outcomes
+from crew.domain.merging.merge_reports import Tips
 from crew.domain.provider_limits import all_retried
 from crew.domain.runs.verdicts import reviews_lost
 from crew.git.delivery.deleted_targets import is_over
 from crew.git.delivery.delivery import repair_sync
 from crew.git.delivery.landed_refs import landed_tips, restore_landed
+from crew.git.delivery.rewrites import is_rewritten
+from crew.git.repository import ref_tip
 from crew.store.request_queue import drop_requests
 from crew.system.processes.ownership import kill_leftovers
 
@@ -45,11 +48,21 @@ def _restore_landed(runner: Runner) -> None:
 
 
 def _find_landed(runner: Runner) -> None:
-    tips = landed_tips(runner.workplace.repo)
+    repo, landed = runner.workplace.repo, landed_tips(runner.workplace.repo)
+    branches = {target: ref_tip(repo, f"refs/heads/{target}") for target in landed}
+    tips = {
+        target: Tips(
+            integration=tip, target=branches[target] or tip, has_target=bool(branches[target])
+        )
+        for target, tip in landed.items()
+    }
     runner.engine.record(merge_outcomes.found(runner.engine.world, tips, at=time.time()))
-    over = [target for target, tip in tips.items() if is_over(runner.workplace.repo, target, tip)]
     queues = runner.engine.world.queues
-    asked = [merge_outcomes.delivery_asked(queues[target], at=time.time()) for target in over]
+    asked = [
+        merge_outcomes.delivery_asked(queues[target], at=time.time())
+        for target, tip in landed.items()
+        if is_over(repo, target, tip) or is_rewritten(repo, target, queues[target].last_seen)
+    ]
     runner.engine.record(asked)
 
 

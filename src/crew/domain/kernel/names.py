@@ -80,6 +80,19 @@ def landed_ref(target: str) -> str:
     return f"refs/crew/landed/{target}"
 
 
+def superseded_ref(target: str) -> str:
+    """The ref that keeps what a person removed from a target branch, so that it can come back.
+
+    It is a flat name, since git cannot have the refs `a` and `a/b` beside each other.
+    """
+    return f"refs/crew/superseded/{target.replace('/', '%2F')}"
+
+
+def rewrite_id(target: str) -> str:
+    """The name of the entry in the inbox that tells what a rewrite of this target dropped."""
+    return f"rewrite-{target}"
+
+
 def made_ref(branch: str) -> str:
     """The ref that marks a branch as made by crew; a branch without it belongs to a person."""
     return f"refs/crew/branches/{branch}"

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from crew.domain.kernel.fact import Fact
+from crew.domain.kernel.names import rewrite_id
+from crew.domain.merging.merge_outcomes import rewrite_noticed
 from crew.domain.merging.sent_back import CONFLICT_CHOICES, returned
 from crew.domain.requests import Answer, Asked, Verb, typed
 from crew.domain.rows.question import About, Question
@@ -30,10 +32,13 @@ AGENT, _, _, GIVE_UP = CONFLICT_CHOICES
 def answer(asked: Asked[AnswerQuestion]) -> Answer:
     """Answer any question; a question about a conflict takes one of its choices.
 
-    The answer to a suspicion dismisses it.
+    The answer to a suspicion dismisses it, as does one to the news of a rewritten target.
     """
     if suspicion := asked.world.suspicions.get(asked.request.question):
         return dismiss(asked, suspicion)
+    for queue in asked.world.queues.values():
+        if queue.dropped and rewrite_id(queue.id) == asked.request.question:
+            return Answer(facts=(rewrite_noticed(queue, at=asked.at),), reply=queue.id)
     question = open_question(asked)
     if question.about != About.CONFLICT:
         return answer_question(asked)

@@ -7,10 +7,11 @@ from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.names import landed_ref
 from crew.domain.kernel.quotation import LONGEST_NOTES, quoted
 from crew.domain.lead import Leads
-from crew.domain.merging.merge_reports import Assembled, Delivered, Tips
+from crew.domain.merging.merge_reports import Assembled, Delivered, Rewrite, Tips
 from crew.domain.merging.queue_search import learned_rate, tested
 from crew.domain.merging.sent_back import conflicted, returned
 from crew.domain.rows.merge_queue import (
+    MOST_OFFERED,
     OVERTAKEN_LIMIT,
     Candidate,
     MergeQueue,
@@ -26,10 +27,19 @@ if TYPE_CHECKING:
     from crew.domain.row_changes import MergeQueueFields
 
 
-def found(world: World, tips: Mapping[str, str], *, at: float) -> list[Fact]:
+def found(world: World, tips: Mapping[str, Tips], *, at: float) -> list[Fact]:
     """Make queues for targets whose landed work is in git and not in the database."""
     return [
-        born(MergeQueue(id=target, integration=tip, base=tip), "found", at=at)
+        born(
+            MergeQueue(
+                id=target,
+                integration=tip.integration,
+                base=tip.integration,
+                last_seen=tip.target if tip.has_target else "",
+            ),
+            "found",
+            at=at,
+        )
         for target, tip in tips.items()
         if target not in world.queues
     ]
@@ -54,6 +64,7 @@ def assembled(
             held=built.held,
             results=tuple(r for r in queue.results if r.commit in built.commits),
             target_seen=built.tips.target,
+            offered=_offered(queue, built),
             upstream=False,
             **_obstacle(queue, built.waiting),
         )
@@ -62,9 +73,7 @@ def assembled(
         draft.add(*_landed(world, Candidate(task.id, task.head, commit), at=at))
     for one in built.conflicts:
         if _still_waits(world, one.task.id, one.task.head):
-            draft.add(
-                *conflicted(draft.world, one, onto=built.base, leads=leads, rules=rules, at=at)
-            )
+            draft.add(*conflicted(draft.world, one, leads=leads, rules=rules, at=at))
     for task, reason in built.refused:
         if _still_waits(world, task.id, task.head):
             draft.add(
@@ -79,6 +88,12 @@ def assembled(
                 )
             )
     return draft.facts
+
+
+def _offered(queue: MergeQueue, built: Assembled) -> tuple[str, ...]:
+    """The commits that agents are asked to merge in place of the base, after a rewrite."""
+    asked = (one.merge.theirs for one in built.conflicts if one.merge.theirs)
+    return tuple(dict.fromkeys((*queue.offered, *asked)))[-MOST_OFFERED:]
 
 
 class Obstacle(TypedDict, total=False):
@@ -167,15 +182,20 @@ def delivered(
     ]
 
 
-_AS_NEW: "MergeQueueFields" = {
-    "integration": "",
-    "base": "",
+_UNBUILT: "MergeQueueFields" = {
     "base_proven": True,
     "chain": (),
     "trials": (),
     "held": (),
     "cleared": (),
     "results": (),
+}
+
+_AS_NEW: "MergeQueueFields" = {
+    **_UNBUILT,
+    "integration": "",
+    "base": "",
+    "last_seen": "",
     "delivered": "",
     "delivered_at": None,
     "waiting": "",
@@ -195,6 +215,73 @@ def target_deleted(world: World, target: str, *, arrived: Collection[str], at: f
         noted(world.queues[target], "target_deleted", at=at, **_AS_NEW),
         *(moved(world.tasks[task], "delivered", to=TaskState.MERGED, at=at) for task in arrived),
     ]
+
+
+def target_rewritten(
+    world: World, target: str, seen: Rewrite, *, delivered: Collection[str], at: float
+) -> list[Fact]:
+    """Record that a person rewrote the target: its queue starts from the target as it is.
+
+    What had landed and was never delivered waits in the queue again. `delivered` are tasks whose
+    delivery was not recorded before the person took their work out again.
+    """
+    queue, draft = world.queues[target], FactDraft(world)
+    fields: MergeQueueFields = {
+        **_AS_NEW,
+        "integration": seen.now,
+        "base": seen.now,
+        "last_seen": seen.now,
+        "delivered": seen.now,
+        "delivered_at": queue.delivered_at,
+        "target_seen": seen.now,
+        "rewriting": "",
+        "superseded": seen.superseded,
+        "given_up": tuple(dict.fromkeys((*queue.given_up, queue.integration)))[-MOST_OFFERED:],
+        "dropped": tuple(dict.fromkeys((*queue.dropped, *seen.dropped))),
+        "rewritten_at": at,
+    }
+    draft.add(noted(queue, "rewritten", at=at, **fields))
+    for task in delivered:
+        draft.add(moved(world.tasks[task], "delivered", to=TaskState.MERGED, at=at))
+    for task, _ in seen.dropped:
+        draft.add(noted(draft.world.tasks[task], "dropped", at=at, dropped_at=at))
+    left = [task for task in draft.world.tasks.values() if task.awaits_delivery]
+    draft.add(*landings_lost((task for task in left if task.target == target), at=at))
+    return draft.facts
+
+
+def target_seen(world: World, target: str, now: str, *, at: float) -> list[Fact]:
+    """Record the target as it is, before anything is built on it."""
+    queue = world.queues.get(target)
+    if queue is None:
+        return [born(MergeQueue(id=target, last_seen=now), "opened", at=at)]
+    return [noted(queue, "target_seen", at=at, last_seen=now)]
+
+
+def brought_back(world: World, target: str, tasks: Collection[str], *, at: float) -> list[Fact]:
+    """Record that the target has work again that a person had taken out of it."""
+    queue = world.queues[target]
+    left = tuple(one for one in queue.dropped if one[0] not in tasks)
+    return [
+        noted(queue, "brought_back", at=at, dropped=left),
+        *(noted(world.tasks[task], "brought_back", at=at, dropped_at=None) for task in tasks),
+    ]
+
+
+def rewrite_found(queue: MergeQueue, was: str, *, at: float) -> Fact:
+    """The target lacks what it had. A kill may leave the integration ref at what it has now."""
+    return noted(queue, "rewrite_found", at=at, rewriting=was)
+
+
+def rewrite_noticed(queue: MergeQueue, *, at: float) -> Fact:
+    """A person has seen which work a rewrite dropped; its entry leaves the inbox."""
+    return noted(queue, "rewrite_seen", at=at, dropped=())
+
+
+def outdated(queue: MergeQueue, *, at: float) -> list[Fact]:
+    """Record that the queue must be built again: its base has commits that the target lost."""
+    fields: MergeQueueFields = {**_UNBUILT, "base": queue.integration, "upstream": True}
+    return [noted(queue, "outdated", at=at, **fields)]
 
 
 def delivery_asked(queue: MergeQueue, *, at: float) -> Fact:

@@ -8,32 +8,50 @@ from crew.domain.rows.task import Task
 
 @frozen
 class Tips:
-    """Where the integration ref and the target branch are."""
+    """Where the integration ref and the target branch are; a missing target counts as there too."""
 
     integration: str
     target: str
+    has_target: bool = True
 
 
 @frozen
 class MergeResult:
     """A merge commit, or the paths that conflict and git's message about them.
 
-    `refused` is the reason why git cannot merge this commit with anything.
+    `refused` is the reason why git cannot merge this commit with anything. `theirs` is the commit
+    that the work conflicts with, if it is another than the one it was to be merged onto.
     """
 
     commit: str = ""
     conflicts: tuple[str, ...] = ()
     detail: str = ""
     refused: str = ""
+    theirs: str = ""
+
+
+@frozen
+class Rewrite:
+    """What crew found and did in git when a person had rewritten a target.
+
+    `now` is the target as it is, `superseded` the commit that supersedes all that it lost, and
+    `dropped` are the tasks that had been delivered and of which next to nothing is left, each with
+    what `git cherry-pick` needs to bring it back.
+    """
+
+    now: str
+    superseded: str
+    dropped: tuple[Entry, ...] = ()
 
 
 @frozen
 class Conflicting:
-    """A task that does not merge with the base of its queue, and both sides of the conflict."""
+    """A task that does not merge with the commit `onto`, and both sides of the conflict."""
 
     task: Task
     merge: MergeResult
     sides: Sides
+    onto: str
 
 
 @frozen
@@ -65,9 +83,10 @@ class Assembled:
 
 @frozen
 class Delivered:
-    """The result of a delivery: current, delivered, waiting, diverged or over.
+    """The result of a delivery: current, delivered, waiting, diverged, over or rewritten.
 
-    `commit` is the tip of the target branch; `is_shown` means that a checkout shows it.
+    `commit` is the tip of the target branch, or the newest commit that a person took out of it;
+    `is_shown` means that a checkout shows it.
     """
 
     state: str

@@ -23,9 +23,10 @@ CONFLICT_CHOICES = ("agent", "mine", "theirs", "give up")
 
 
 def conflicted(
-    world: World, conflicting: Conflicting, *, onto: str, leads: Leads, rules: Rules, at: float
+    world: World, conflicting: Conflicting, *, leads: Leads, rules: Rules, at: float
 ) -> list[Fact]:
-    paths, detail = conflicting.merge.conflicts, conflicting.merge.detail
+    onto, paths = conflicting.onto, conflicting.merge.conflicts
+    detail = conflicting.merge.detail
     return returned(
         world,
         conflicting.task.id,

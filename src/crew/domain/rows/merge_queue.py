@@ -13,6 +13,9 @@ from crew.domain.kernel.machine import Machine
 Entry: TypeAlias = tuple[str, str]
 """A task and the commit that it offers."""
 
+MOST_OFFERED = 100
+"""The commits that are remembered after a rewrite; nobody rewrites a branch that often."""
+
 OVERTAKEN_LIMIT = 5
 """How often in a row a target may move before crew reports that delivery cannot keep up."""
 
@@ -80,6 +83,14 @@ class MergeQueue:
     when the queue was built; `upstream` means that it has moved since. `overtaken` counts how often
     it moved since the last delivery, before landed work was tested together with it. `is_shown`
     means that the last delivery changed the files of a checkout, which happens rarely.
+
+    `last_seen` is the target as crew saw it last, whatever it did there. A target without it was
+    rewritten by a person; while crew follows that, `rewriting` is what the target had. Then
+    `superseded` is a merge commit with the content of the target and, among its parents, everything
+    that the target lost: work that contains any of that cannot be merged as it is. `given_up` are
+    the integration tips of that time, whose undelivered work lands anew; `offered` are commits that
+    agents were asked to merge since. `dropped` are the tasks whose work is gone, each with what
+    `git cherry-pick` needs to bring it back, until a person has seen them.
     """
 
     kind: ClassVar[str] = "line"
@@ -109,6 +120,13 @@ class MergeQueue:
     upstream: bool = False
     overtaken: int = 0
     target_seen: str = ""
+    last_seen: str = ""
+    rewriting: str = ""
+    superseded: str = ""
+    given_up: tuple[str, ...] = ()
+    offered: tuple[str, ...] = ()
+    dropped: tuple[Entry, ...] = ()
+    rewritten_at: float | None = None
 
     @property
     def main(self) -> Stack:

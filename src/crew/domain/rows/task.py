@@ -82,7 +82,8 @@ class Task:
     `landed_commit` is set when its work is in the integration ref, from which it is never taken
     back; the task is `merged` once its target branch has that commit too. `conflict` is the
     question that must be answered before the task can land, and `favours` the side that wins in the
-    conflicts of this head, as a person chose.
+    conflicts of this head, as a person chose. `dropped_at` is when crew saw that a person had taken
+    its work out of the target again.
     """
 
     kind: ClassVar[str] = "task"
@@ -110,6 +111,7 @@ class Task:
     gate: str = ""
     queued_at: float | None = None
     landed_commit: str = ""
+    dropped_at: float | None = None
     conflict: str = ""
     favours: str = ""
     close_reason: str = ""

@@ -17,6 +17,8 @@ from crew.git.delivery.checkout_sync import (
     sync_checkout,
 )
 from crew.git.delivery.deleted_targets import is_persons, keep_command
+from crew.git.delivery.rewrites import is_rewritten, newest_delivered
+from crew.git.git_command import git
 from crew.git.merges.merges import contains
 from crew.git.refs import Moved, advance, delete_ref
 from crew.git.repository import Repository, ref_tip
@@ -24,7 +26,7 @@ from crew.git.worktrees import worktree_admin
 from crew.git.worktrees.worktree_list import worktree_paths
 from crew.system.file_locks import held
 
-State = Literal["current", "delivered", "waiting", "diverged", "over"]
+State = Literal["current", "delivered", "waiting", "diverged", "over", "rewritten"]
 
 
 @frozen
@@ -32,6 +34,7 @@ class Delivery:
     """The result of a delivery. `commit` is the current commit of the target.
 
     It is `over` if the target was deleted and other branches of the person have all that landed.
+    It is `rewritten` if a person has removed what was delivered; `commit` is what the target had.
     `remedy` is the next command for the person, even after a success.
     `is_shown` means that the files of a checkout changed too.
     """
@@ -44,17 +47,25 @@ class Delivery:
 
 
 def deliver(
-    repo: Repository, target: str, *, landed: frozenset[str] | None = None, hold_s: float = 0.3
+    repo: Repository,
+    target: str,
+    *,
+    landed: frozenset[str] | None = None,
+    last_seen: str = "",
+    hold_s: float = 0.3,
 ) -> Delivery:
     """Move the target branch, and the checkout that shows it, to the integration ref.
 
     A delivery that would have to change uncommitted content waits. It also waits if the ref is at
-    another commit than `landed` names: the record of landings counts, not the ref.
+    another commit than `landed` names: the record of landings counts, not the ref. `last_seen` is
+    the target as crew saw it last: a target without it has been rewritten.
     """
     try:
         with held(repo.common_dir / SYNC_LOCK, patience_s=LOCK_PATIENCE_S) as lock:
             repair(repo, lock=lock)
             repair_stale_index(repo, lock=lock)
+            if removed := _removed(repo, target, last_seen):
+                return Delivery(state="rewritten", commit=removed)
             return _deliver(repo, target, believed=landed, hold_s=hold_s, lock=lock)
     except Moved as moved:
         return _diverged(target, moved.at or "")
@@ -63,6 +74,22 @@ def deliver(
         return Delivery(
             state="waiting", commit=commit, reason=conflict.message, remedy=conflict.hint
         )
+
+
+def _removed(repo: Repository, target: str, last_seen: str) -> str:
+    """What a person has removed from the target: the newest commit that it had; empty if nothing.
+
+    A delivery that was killed before it was recorded is found in the reflog.
+    """
+    tip, landed = ref_tip(repo, f"refs/heads/{target}"), ref_tip(repo, landed_ref(target))
+    if tip is None or not last_seen:
+        return ""
+    if is_rewritten(repo, target, last_seen):
+        return last_seen
+    if landed is None or contains(repo, ancestor=landed, descendant=tip):
+        return ""
+    line = git(repo.common_dir, "rev-list", "--first-parent", landed, "--not", tip).split()
+    return newest_delivered(repo, target, line)
 
 
 def repair_sync(repo: Repository) -> None:

@@ -25,6 +25,7 @@ from crew.domain.runs.verdicts import (
     still_to_ask,
 )
 from crew.runner.doers.context import Context
+from crew.runner.doers.rewritten_target import is_rewritten, replay
 from crew.runner.outside.outside import ReviewCall, WorkSeen
 
 
@@ -39,13 +40,15 @@ async def gather(
     head, outside = look.head, ctx.outside
     if found := await seen_at_once(ctx, run, look):
         return found
+    await is_rewritten(ctx, task.target)
     base = await newest_base(ctx, task.target)
-    if await outside.contains(ancestor=head, descendant=base):
+    replayed = await replay(ctx, head, onto=base, target=task.target)
+    if replayed.commit == base or await outside.contains(ancestor=head, descendant=base):
         return Evidence(head=head, has_commits=False)
-    gate = await _gates(ctx, run, head)
+    gate = await _gates(ctx, run, replayed.commit or head)
     if not gate.passed:
         return Evidence(head=head, gate_passed=False, gate_output=gate.output)
-    if tries_merge and (conflicts := await _conflicts(ctx, base, head)):
+    if tries_merge and (conflicts := await _conflicts(ctx, task, base, head)):
         return Evidence(head=head, gate_passed=True, conflicts=conflicts)
     notes = await _review(ctx, run, task, head)
     return Evidence(
@@ -106,8 +109,13 @@ async def is_forged(ctx: Context, tips: Tips, queue: MergeQueue) -> bool:
     return not await ctx.outside.contains(ancestor=tips.integration, descendant=tips.target)
 
 
-async def _conflicts(ctx: Context, base: str, head: str) -> tuple[str, ...]:
-    tried = await ctx.outside.merge(onto=base, head=head, message="a trial\n", at=ctx.now())
+async def _conflicts(ctx: Context, task: Task, base: str, head: str) -> tuple[str, ...]:
+    replayed = await replay(ctx, head, onto=base, target=task.target)
+    if not replayed.commit:
+        return replayed.conflicts
+    tried = await ctx.outside.merge(
+        onto=base, head=replayed.commit, message="a trial\n", at=ctx.now()
+    )
     return tried.conflicts
 
 

@@ -1,7 +1,7 @@
 """Doers of the merge queue: assemble the queue, test candidates, land, deliver."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from crew.domain import commands
 from crew.domain.commands import Command
@@ -19,6 +19,7 @@ from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
 from crew.runner.doers.context import Context, Doer
 from crew.runner.doers.evidence import is_forged
+from crew.runner.doers.rewritten_target import is_crews, is_rewritten, newest_seen, replay
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,6 +40,9 @@ class _Assembly:
     conflicts: list[Conflicting] = field(default_factory=list)
     refused: list[tuple[Task, str]] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self.tip = self.tip or self.base
+
     def built(self) -> Assembled:
         return Assembled(
             tips=self.tips,
@@ -58,6 +62,8 @@ class _Assembly:
 async def assemble(ctx: Context, command: Command) -> list[Fact]:
     """Merge the waiting tasks in memory, each onto those before it in the queue or its trial."""
     target = command.subject
+    if await is_rewritten(ctx, target):
+        return []
     tips = await ctx.outside.tips(target)
     queue = _queue(ctx, command)
     assembly = await _base(ctx, tips, queue)
@@ -77,7 +83,18 @@ async def assemble(ctx: Context, command: Command) -> list[Fact]:
 
 
 async def _add_trial(ctx: Context, assembly: _Assembly, base: str, tasks: list[Task]) -> None:
-    trial = _Assembly(tips=assembly.tips, base=base, tip=base, proven=True, known=assembly.known)
+    trial = replace(
+        assembly,
+        base=base,
+        tip=base,
+        proven=True,
+        chain=[],
+        trials=[],
+        held=[],
+        landed=[],
+        conflicts=[],
+        refused=[],
+    )
     for task in tasks:
         await _append(ctx, trial, task)
     if trial.chain:
@@ -98,15 +115,17 @@ async def _base(ctx: Context, tips: Tips, queue: MergeQueue) -> _Assembly:
             code="landed_ref_moved",
         )
     if await contains(ancestor=tips.target, descendant=tips.integration):
-        return _Assembly(tips=tips, base=tips.integration, tip=tips.integration, proven=True)
+        return _Assembly(tips=tips, base=tips.integration, proven=True)
     if await contains(ancestor=tips.integration, descendant=tips.target):
-        return _Assembly(tips=tips, base=tips.target, tip=tips.target, proven=True)
+        return _Assembly(tips=tips, base=tips.target, proven=True)
     merged = await ctx.outside.merge_target(tips, target)
     if merged.commit:
-        return _Assembly(tips=tips, base=merged.commit, tip=merged.commit, proven=False)
-    reason = f"{target} and what crew landed conflict in {', '.join(merged.conflicts)}"
+        return _Assembly(tips=tips, base=merged.commit, proven=False)
     return _Assembly(
-        tips=tips, base=tips.integration, tip=tips.integration, proven=True, waiting=reason
+        tips=tips,
+        base=tips.integration,
+        proven=True,
+        waiting=f"{target} and what crew landed conflict in {', '.join(merged.conflicts)}",
     )
 
 
@@ -142,9 +161,9 @@ async def _append(ctx: Context, assembly: _Assembly, task: Task) -> None:
     if merged.commit:
         assembly.held.append((task.id, task.head))
     else:
-        paths = merged.conflicts
-        sides = await outside.conflict_sides(ours=task.head, theirs=assembly.base, paths=paths)
-        assembly.conflicts.append(Conflicting(task=task, merge=merged, sides=sides))
+        onto, paths = merged.theirs or assembly.base, merged.conflicts
+        sides = await outside.conflict_sides(ours=task.head, theirs=onto, paths=paths)
+        assembly.conflicts.append(Conflicting(task=task, merge=merged, sides=sides, onto=onto))
 
 
 async def _add_contained(ctx: Context, assembly: _Assembly, task: Task) -> None:
@@ -157,10 +176,14 @@ async def _add_contained(ctx: Context, assembly: _Assembly, task: Task) -> None:
 
 
 async def _merge(ctx: Context, task: Task, *, onto: str) -> MergeResult:
+    """Merge the work, without commits that a person took out of the target."""
+    replayed = await replay(ctx, task.head, onto=onto, target=task.target, favours=task.favours)
+    if not replayed.commit:
+        return replayed
     run = ctx.world().runs.get(task.run or "")
     return await ctx.outside.merge(
         onto=onto,
-        head=task.head,
+        head=replayed.commit,
         message=merge_message(task, run),
         at=task.queued_at or 0.0,
         favours=task.favours,
@@ -194,16 +217,31 @@ async def land(ctx: Context, command: Command) -> list[Fact]:
     commit = queue.commit_at(length)
     tips = await ctx.outside.tips(queue.id)
     if tips.integration != commit:
+        if await is_rewritten(ctx, queue.id):
+            return []
+        if not await _has_what_was_seen(ctx, queue, tips):
+            return merge_outcomes.outdated(_queue(ctx, command), at=ctx.now())
         await ctx.outside.advance(queue.id, to=commit, expected=queue.integration)
     ctx.later(commands.Deliver(subject=queue.id), ctx.now())  # the last delivery had less
     return merge_outcomes.prefix_landed(ctx.world(), queue, length, at=ctx.now())
+
+
+async def _has_what_was_seen(ctx: Context, queue: MergeQueue, tips: Tips) -> bool:
+    """Whether the target still has the commits that the queue was built with."""
+    if not queue.target_seen or is_crews(ctx.world(), queue.id):
+        return True
+    return await ctx.outside.contains(ancestor=queue.target_seen, descendant=tips.target)
 
 
 async def deliver(ctx: Context, command: Command) -> list[Fact]:
     """Update the target branch; a reason that prevents it is recorded once, then it is retried."""
     target, integration = command.subject, _queue(ctx, command).integration
     believed = believed_tips(_queue(ctx, command))
-    done = await ctx.outside.deliver(target, landed=believed)
+    last_seen = "" if is_crews(ctx.world(), target) else _queue(ctx, command).last_seen
+    done = await ctx.outside.deliver(target, landed=believed, last_seen=last_seen)
+    if done.state == "rewritten":
+        await is_rewritten(ctx, target, had=done.commit)
+        return []
     if done.state == "delivered":
         arrived = await _arrived(ctx, target, done.commit)
         return merge_outcomes.delivered(
@@ -213,6 +251,7 @@ async def deliver(ctx: Context, command: Command) -> list[Fact]:
             arrived=arrived,
             at=ctx.now(),
             delivered=integration,
+            last_seen=await newest_seen(ctx, target, done.commit),
             is_shown=done.is_shown,
         )
     landed = undelivered(ctx.world(), target)
@@ -226,7 +265,12 @@ async def deliver(ctx: Context, command: Command) -> list[Fact]:
         world = ctx.world()
         return [
             *merge_outcomes.delivered(
-                world, target, done, arrived=arrived, at=ctx.now(), delivered=integration
+                world,
+                target,
+                done,
+                arrived=arrived,
+                at=ctx.now(),
+                delivered=integration,
             ),
             *merge_outcomes.landings_lost(lost, at=ctx.now()),
             # Also after a person combined two branches that were red together.

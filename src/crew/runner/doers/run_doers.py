@@ -24,6 +24,7 @@ from crew.domain.terminals import dialogs, terminal_outcomes
 from crew.runner.doers.context import Context, Doer, kept
 from crew.runner.doers.evidence import ReviewerPaused, gather, newest_base
 from crew.runner.doers.quest_doers import check_stage, write_items
+from crew.runner.doers.rewritten_target import is_rewritten
 from crew.runner.doers.step_doers import step
 
 
@@ -31,6 +32,7 @@ async def prepare(ctx: Context, command: Command) -> list[Fact]:
     task = ctx.run(command)[1]
     if task.worktree and not await ctx.outside.has_worktree(task):
         return worktree_lost(task, at=ctx.now())
+    await is_rewritten(ctx, task.target)
     base = await newest_base(ctx, task.target)
     branch = task.branch or branch_name(task.id, task.issue)
     worktree = await ctx.outside.ensure_worktree(task, branch=branch, base=base)
@@ -128,6 +130,7 @@ async def open_terminal(ctx: Context, command: Command) -> list[Fact]:
     run, task = ctx.run(command)
     if run.state == RunState.INIT or not await ctx.outside.has_worktree(task):
         return await prepare(ctx, command)
+    await is_rewritten(ctx, task.target)
     session = ctx.session_of(run)
     terminal = ctx.world().terminals[run.id]
     opened = await ctx.outside.open_terminal(terminal, run, task, session=session)

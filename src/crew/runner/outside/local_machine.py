@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -10,9 +11,10 @@ from crew.agents.adapter import adapter_for
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.names import landed_ref
 from crew.domain.merging.conflict_text import Sides
-from crew.domain.merging.merge_reports import Delivered, MergeResult, Tips
+from crew.domain.merging.merge_reports import Delivered, MergeResult, Rewrite, Tips
 from crew.domain.quests.item_tasks import ItemTask
 from crew.domain.rows.channel import Member
+from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.rows.message import Message
 from crew.domain.rows.run import Run
 from crew.domain.rows.step import StepOutcome
@@ -25,11 +27,11 @@ from crew.domain.terminals.dialogs import TerminalInput
 from crew.domain.terminals.terminal_outcomes import Opened
 from crew.git.branches import claim_branch
 from crew.git.checkpoints import checkpoints
-from crew.git.delivery import delivery
+from crew.git.delivery import delivery, rewrites
 from crew.git.delivery.commit_diff import changed_paths
 from crew.git.delivery.deleted_targets import is_persons
 from crew.git.delivery.landed_refs import integration_tip
-from crew.git.git_command import GitFailed, ask, git
+from crew.git.git_command import ask, git
 from crew.git.killed_remains import clear_crews_locks, sweep_half_made
 from crew.git.merges import merges
 from crew.git.merges.conflict_sides import conflict_sides
@@ -100,7 +102,8 @@ class LocalOutside:
         """The tips of a target; the integration ref is made if it is missing."""
         integration = integration_tip(self.workplace.repo, target)
         branch = ref_tip(self.workplace.repo, f"refs/heads/{target}")
-        return Tips(integration=integration, target=branch or integration)
+        target = branch or integration
+        return Tips(integration=integration, target=target, has_target=branch is not None)
 
     async def contains(self, *, ancestor: str, descendant: str) -> bool:
         """Whether a commit contains another; the answer never changes, so it is remembered."""
@@ -109,19 +112,9 @@ class LocalOutside:
         asked = (ancestor, descendant)
         if asked not in self._contained:
             self._contained[asked] = self._is_known_in(ancestor, descendant) or await in_thread(
-                self._contains, ancestor, descendant
+                merges.contains, self.workplace.repo, ancestor=ancestor, descendant=descendant
             )
         return self._contained[asked]
-
-    def _contains(self, ancestor: str, descendant: str) -> bool:
-        """A commit that is missing is contained in none."""
-        repo = self.workplace.repo
-        try:
-            return merges.contains(repo, ancestor=ancestor, descendant=descendant)
-        except GitFailed:
-            if not merges.is_readable(repo, ancestor):
-                return False
-            raise
 
     def _is_known_in(self, ancestor: str, descendant: str) -> bool:
         """Whether merges made by this process prove it, without calling git; False if unknown."""
@@ -249,22 +242,27 @@ class LocalOutside:
 
     def _delete_branch(self, task: Task) -> None:
         """Delete a task's branch if all its commits have landed."""
-        if task.branch and self._has_landed(task.branch, task.target):
+        if task.branch and self._has_landed(task):
             delete_made_branch(self.workplace.repo, task.branch)
 
-    def _has_landed(self, branch: str, target: str) -> bool:
+    def _has_landed(self, task: Task) -> bool:
         """Whether nothing of the branch is missing in the target. A deleted one has nothing.
+
+        Work that was replayed landed with other commits than those of its branch.
 
         After a person deleted the target too, other branches of the person must have it.
         """
-        repo = self.workplace.repo
-        head = ref_tip(repo, f"refs/heads/{branch}")
+        repo, target = self.workplace.repo, task.target
+        head = ref_tip(repo, f"refs/heads/{task.branch}")
         if head is None:
             return True
         if not has_branch(repo, target) and ref_tip(repo, landed_ref(target)) is None:
             return is_persons(repo, head)
         tip = integration_tip(repo, target)
-        return self._is_known_in(head, tip) or merges.contains(repo, ancestor=head, descendant=tip)
+        landed = task.landed_commit if head == task.head else head
+        return self._is_known_in(landed, tip) or merges.contains(
+            repo, ancestor=landed, descendant=tip
+        )
 
     async def run_gate(self, commit: str, *, task: str, command: str = "") -> GateResult:
         return await self.gates.run(commit, task=task, command=command)
@@ -378,9 +376,51 @@ class LocalOutside:
     async def advance(self, target: str, *, to: str, expected: str) -> None:
         await in_thread(advance, self.workplace.repo, landed_ref(target), to=to, expected=expected)
 
-    async def deliver(self, target: str, *, landed: frozenset[str]) -> Delivered:
-        done = await in_thread(delivery.deliver, self.workplace.repo, target, landed=landed)
+    async def deliver(self, target: str, *, landed: frozenset[str], last_seen: str) -> Delivered:
+        done = await in_thread(
+            delivery.deliver, self.workplace.repo, target, landed=landed, last_seen=last_seen
+        )
         return Delivered(**asdict(done))
+
+    async def supersede(
+        self,
+        queue: MergeQueue,
+        *,
+        was: str,
+        now: str,
+        delivered: Sequence[Task],
+        waiting: Sequence[Task],
+    ) -> Rewrite:
+        landed = {one.id: one.landed_commit for one in delivered}
+        superseded = await in_thread(
+            rewrites.supersede,
+            self.workplace.repo,
+            queue.id,
+            now=now,
+            removed=(queue.superseded, was),
+            landed=queue.integration,
+            branches={one.branch: one.head for one in waiting},
+        )
+        gone = await in_thread(rewrites.dropped, self.workplace.repo, landed, was=was, now=now)
+        return Rewrite(now=now, superseded=superseded, dropped=gone)
+
+    async def replay(
+        self, head: str, *, onto: str, queue: MergeQueue, favours: str = ""
+    ) -> MergeResult:
+        removal = rewrites.Removal(
+            target=queue.id,
+            superseded=queue.superseded,
+            given_up=queue.given_up,
+            offered=queue.offered,
+        )
+        repo = self.workplace.repo
+        done = await in_thread(
+            rewrites.replay, repo, head, onto=onto, removal=removal, favours=favours
+        )
+        if done.conflict is None:
+            return MergeResult(commit=done.commit)
+        paths, detail = done.conflict.paths, done.conflict.detail
+        return MergeResult(conflicts=paths, detail=detail, theirs=done.superseding)
 
     async def write_task(self, task: Task) -> None:
         await in_thread(self._write_task, task)

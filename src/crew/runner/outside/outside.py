@@ -1,15 +1,16 @@
 """The protocol of the doers to the outside; the local machine and the simulator implement it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from crew.agents.adapter import Controls
 from crew.domain.kernel.frozen import frozen
 from crew.domain.merging.conflict_text import Sides
-from crew.domain.merging.merge_reports import Delivered, MergeResult, Tips
+from crew.domain.merging.merge_reports import Delivered, MergeResult, Rewrite, Tips
 from crew.domain.quests.brief import Brief
 from crew.domain.quests.item_tasks import ItemTask
 from crew.domain.rows.channel import Channel, Member, Post
+from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.rows.message import Message
 from crew.domain.rows.run import Run
 from crew.domain.rows.step import StepOutcome
@@ -179,8 +180,31 @@ class Outside(Protocol):
     async def advance(self, target: str, *, to: str, expected: str) -> None:
         """Move the integration ref, unless another process moved it."""
 
-    async def deliver(self, target: str, *, landed: frozenset[str]) -> Delivered:
-        """Move the target to the integration ref, if that is at one of these commits."""
+    async def deliver(self, target: str, *, landed: frozenset[str], last_seen: str) -> Delivered:
+        """Move the target to the integration ref, if that is at one of these commits.
+
+        It is not moved if it lacks `last_seen`, or something else that a person took out of it.
+        """
+
+    async def supersede(
+        self,
+        queue: MergeQueue,
+        *,
+        was: str,
+        now: str,
+        delivered: Sequence[Task],
+        waiting: Sequence[Task],
+    ) -> Rewrite:
+        """Let landings start from the target as a person rewrote it, from `was` to `now`.
+
+        What the target lacks stays under a ref. `waiting` landed, and wait for their delivery: the
+        branches of these tasks are there again afterwards.
+        """
+
+    async def replay(
+        self, head: str, *, onto: str, queue: MergeQueue, favours: str = ""
+    ) -> MergeResult:
+        """The work itself on another commit, without what people took out of its target."""
 
     async def write_task(self, task: Task) -> None: ...
 

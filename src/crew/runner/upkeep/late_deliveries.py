@@ -10,6 +10,7 @@ from crew.domain.requests import Request
 from crew.domain.world import World
 from crew.git.delivery.deleted_targets import is_over
 from crew.git.delivery.landed_refs import landed_tips
+from crew.git.delivery.rewrites import is_rewritten
 from crew.git.merges.merges import contains
 from crew.git.repository import ref_tip
 from crew.runner.requests.ask_crew import LANDING, ask
@@ -38,11 +39,13 @@ def undelivered(workplace: "Workplace") -> dict[str, Late]:
 
 
 def _is_late(workplace: "Workplace", world: World, target: str, landed: str) -> bool:
-    """Whether the branch lacks landed work; a person may delete it after the delivery."""
+    """Whether the branch lacks landed work; a person may delete or rewrite it after a delivery."""
     branch = ref_tip(workplace.repo, f"refs/heads/{target}")
-    if branch is not None:
-        return not contains(workplace.repo, ancestor=landed, descendant=branch)
     queue = world.queues.get(target)
+    if branch is not None:
+        if queue is not None and is_rewritten(workplace.repo, target, queue.last_seen):
+            return False  # a person decided what it contains
+        return not contains(workplace.repo, ancestor=landed, descendant=branch)
     was_delivered = queue is not None and queue.delivered == landed
     return not was_delivered and not is_over(workplace.repo, target, landed)
 

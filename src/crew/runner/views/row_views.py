@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crew.domain.kernel.names import rewrite_id
 from crew.domain.kernel.text import as_json
 from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from crew.domain.kernel.fact import Fact
     from crew.domain.rows.agent import Agent, Manager
     from crew.domain.rows.channel import Member
+    from crew.domain.rows.merge_queue import MergeQueue
     from crew.domain.rows.message import Message
     from crew.domain.rows.provider import Outage
     from crew.domain.rows.question import Question, Suspicion
@@ -147,6 +149,7 @@ def task_view(item: TaskItem, world: World) -> dict[str, Any]:
         "run": run_view(run) if run else None,
         "corrupt": item.corrupt,
         "landed_commit": (task and task.landed_commit) or None,
+        "dropped_at": moment(task.dropped_at) if task else None,
         "awaits_merge": task is not None and task.awaits_merge,
         "delivery": _delivery(world, task) if task and task.awaits_delivery else None,
         "session": terminal.name if terminal and terminal.has_process else None,
@@ -271,6 +274,38 @@ def outage_view(outage: Outage) -> dict[str, Any]:
     }
 
 
+def rewrite_view(queue: MergeQueue) -> dict[str, Any]:
+    """The news of a rewritten target with the fields of a question: an entry of the inbox."""
+    entry = rewrite_id(queue.id)
+    picks = (f"git cherry-pick {pick}  # task {task}" for task, pick in queue.dropped)
+    return {
+        "id": entry,
+        "task": queue.dropped[0][0] if len(queue.dropped) == 1 else "",
+        "run": "",
+        "role": "",
+        "question": rewrite_words(queue),
+        "context": "\n".join((f"To bring work back, with {queue.id} checked out:", *picks)),
+        "asked_at": moment(queue.rewritten_at),
+        "kind": "rewrite",
+        "choices": ["seen"],
+        "status": "open",
+        "answer": None,
+        "answer_with": f"crew answer {entry} seen",
+    }
+
+
+def rewrite_named(world: ShownWorld, entry: str) -> MergeQueue | None:
+    """The queue whose news this entry of the inbox is."""
+    found = (one for one in world.queues.values() if one.dropped and rewrite_id(one.id) == entry)
+    return next(found, None)
+
+
+def rewrite_words(queue: MergeQueue) -> str:
+    tasks = [task for task, _ in queue.dropped]
+    which = f"task{'s' * (len(tasks) > 1)} {', '.join(tasks)}"
+    return f"{queue.id} was rewritten, and no longer has the work of {which}"
+
+
 def inbox_view(world: World, named: str) -> dict[str, Any]:
     """One entry of the inbox, open or not."""
     from crew.domain.runs.questions import find_question  # noqa: PLC0415 - lists do without it
@@ -279,14 +314,17 @@ def inbox_view(world: World, named: str) -> dict[str, Any]:
         return suspicion_view(suspicion)
     if outage := world.outages.get(named):
         return outage_view(outage)
+    if queue := rewrite_named(world, named):
+        return rewrite_view(queue)
     return question_view(find_question(world, named))
 
 
 def open_question_views(world: World) -> list[dict[str, Any]]:
-    """The entries of the inbox, the oldest first: open questions, suspicions and outages."""
+    """The entries of the inbox, the oldest first: questions, suspicions, outages, rewrites."""
     found = [question_view(one) for one in world.questions.values() if one.is_open]
     found += [suspicion_view(one) for one in world.suspicions.values() if one.is_open]
     found += [outage_view(one) for one in world.outages.values() if one.is_open]
+    found += [rewrite_view(one) for one in world.queues.values() if one.dropped]
     return sorted(found, key=lambda view: str(view["asked_at"]))
 
 

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 
 from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.fact import Fact
-from crew.domain.world import fold
+from crew.domain.kernel.names import rewrite_id
+from crew.domain.rows.merge_queue import MergeQueue
+from crew.domain.world import fold, row_from
 from crew.front.cli.call import Call
 from crew.front.cli.output import line, narrate
 from crew.front.cli.view.dashboard_frame import Painter, frame_lines
 from crew.front.cli.watching.open_questions import asked_line
 from crew.front.cli.watching.ps import paused_line
-from crew.runner.views.row_views import moment
+from crew.runner.views.row_views import moment, rewrite_words
 from crew.store.database import open_database
 from crew.store.fact_log import facts_after, last_fact
 from crew.store.kept_values import PAUSED, setting
@@ -122,9 +124,19 @@ def _told_of_line(fact: Fact) -> str | None:
         remedy = line(str(fact.changes.get("remedy") or ""))
         words = f"{fact.subject}: delivered {str(fact.changes.get('delivered'))[:12]}"
         return f"{words}; its submodules: {remedy}" if remedy else words
+    if fact.trigger == "rewritten":
+        return _told_of_rewrite(fact)
     if fact.trigger == "delivery_waits":
         return f"{fact.subject}: delivery waits: {line(str(fact.changes.get('waiting')))}"
     return None
+
+
+def _told_of_rewrite(fact: Fact) -> str:
+    queue = row_from(fact.kind, {**fact.changes, "id": fact.subject})
+    assert isinstance(queue, MergeQueue)
+    if queue.dropped:
+        return f"{rewrite_words(queue)} (crew inbox {rewrite_id(queue.id)})"
+    return f"{queue.id} was rewritten: crew continues from {queue.integration[:12]}"
 
 
 def _live(

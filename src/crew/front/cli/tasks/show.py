@@ -64,6 +64,7 @@ MORE_FIELDS = (
     "started",
     "review_count",
     "landed_commit",
+    "dropped_at",
     "close_reason",
     "gate",
     "runs_code",

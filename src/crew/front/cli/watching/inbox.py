@@ -13,7 +13,12 @@ from crew.front.cli.params import text_or_stdin
 from crew.front.cli.terminal.open_terminals import runs_at_terminals
 from crew.runner.requests.ask_crew import ask
 from crew.runner.views.proposal_views import INBOX_ID, KIND, config_entries
-from crew.runner.views.row_views import inbox_view, open_question_views
+from crew.runner.views.row_views import (
+    inbox_view,
+    open_question_views,
+    rewrite_named,
+    rewrite_view,
+)
 from crew.store.fact_log import load_world
 
 
@@ -75,6 +80,8 @@ def _show(call: Call, view: dict[str, Any]) -> None:
         asked = f"{view['id']}  waits for approval since {view['asked_at']}:"
     elif view["kind"] == "outage":
         asked = f"{view['id']}  paused since {view['asked_at']}:"
+    elif view["kind"] == "rewrite":
+        asked = f"{view['id']}  seen at {view['asked_at']}:"
     answer = under(view["status"], view["answer"] or "…") if view["status"] != "open" else ""
     choices = "\n".join(f"{n}. {line(one)}" for n, one in enumerate(view["choices"], start=1))
     said = (view["question"], view["context"] or "", choices if view["status"] == "open" else "")
@@ -91,9 +98,12 @@ def _show(call: Call, view: dict[str, Any]) -> None:
 def answer(call: Call, question: str, text: str) -> None:
     """Answer a question; its agent continues."""
     workplace = call.workplace()
+    news = rewrite_named(load_world(workplace.db), question)
     args = {"question": question, "text": text_or_stdin(text)}
     ask(workplace, Request(verb="answer", args=args))
-    if call.json:
+    if call.json and news:
+        print_json({**rewrite_view(news), "status": "seen", "answer": args["text"]})
+    elif call.json:
         print_json(inbox_view(load_world(workplace.db), question))
     else:
         narrate(call, f"question {question} is answered")

@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crew.config.agent_names import glance
+from crew.domain.kernel.names import rewrite_id
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.output import dollars, narrate, print_json, table, thousands
 from crew.front.cli.terminal.open_terminals import runs_at_terminals
 from crew.front.cli.watching.open_questions import asked_lines, suspicion_lines
 from crew.runner.pause_views import pause_lines, with_pauses
-from crew.runner.views.row_views import agent_view, agents_by_age
+from crew.runner.views.row_views import agent_view, agents_by_age, rewrite_words
 from crew.store.database import open_database
 from crew.store.kept_values import PAUSED, setting
 from crew.store.quick_rows import load_agents, load_unmerged
@@ -119,6 +120,7 @@ def around(
     yield from pause_lines(world)
     yield from asked_lines(world.questions.values())
     yield from suspicion_lines(world.suspicions.values())
+    yield from rewrites(world)
     yield from deliveries(world, runner_up=runner is not None)
     for task in unmerged[:MOST_UNMERGED]:
         yield f"task {task} is {waits_for_merge(task)}"
@@ -141,6 +143,13 @@ def speakers(world: "ShownWorld") -> Iterable[str]:
         if one.speaking:
             where = f"{one.channel} ({one.agent_kind})"
             yield f"{one.name} speaks in {where}: crew channel tail {one.channel} -f"
+
+
+def rewrites(world: "ShownWorld") -> Iterable[str]:
+    """The targets that a person rewrote, with the work that is gone from them."""
+    for queue in world.queues.values():
+        if queue.dropped:
+            yield f"{rewrite_words(queue)}: crew inbox {rewrite_id(queue.id)}"
 
 
 def deliveries(world: "ShownWorld", *, runner_up: bool) -> Iterable[str]:
