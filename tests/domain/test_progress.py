@@ -14,6 +14,7 @@ from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage
 from crew.domain.rows.task import Task
 from crew.domain.rules import Rules
 from crew.domain.runs.complaints import Evidence, ways_out
+from crew.domain.runs.lost_sides import Loss, LostSide, Side
 from crew.domain.runs.next_round import sent_back
 from crew.domain.runs.run_ends import abandoned, killed
 from crew.domain.runs.run_outcomes import Prepared, assigned, checked, prepared
@@ -468,6 +469,14 @@ def test_proven_work_counts_even_if_its_agent_is_gone():
     assert check(world, GOOD).tasks["1"].state == "done"
 
 
+LOST = LostSide(
+    path="theirs.py",
+    side=Side.LANDED,
+    loss=Loss.MISSING,
+    lines=("x = 1",),
+    count=1,
+    owners=("4", "5"),
+)
 WORST = Evidence(
     head="h1",
     refused="not a tree",
@@ -475,7 +484,7 @@ WORST = Evidence(
     off_head=("abc work",),
     uncommitted=("a.py", "b.py"),
     unmerged=True,
-    lost_sides=("theirs.py",),
+    lost_sides=(LOST,),
     has_commits=False,
     gate_passed=False,
     gate_output="1 failed",
@@ -488,7 +497,11 @@ MENDED_ONE_BY_ONE = [
     ({"nested": ()}, Ask.OFF_HEAD, "> abc work"),
     ({"off_head": ()}, Ask.UNCOMMITTED, "> a.py\n> b.py"),
     ({"uncommitted": ()}, Ask.CONFLICT, ""),
-    ({"unmerged": False}, Ask.LOST_SIDE, "> theirs.py"),
+    (
+        {"unmerged": False},
+        Ask.LOST_SIDE,
+        "> theirs.py\n>     1 line of tasks 4 and 5, which landed, is missing:\n>         x = 1",
+    ),
     ({"lost_sides": ()}, Ask.NOTHING_COMMITTED, ""),
     ({"has_commits": True}, Ask.RED_GATE, "> 1 failed"),
 ]
@@ -528,7 +541,7 @@ STUBBORN = {
     Ask.OFF_HEAD: Evidence(head="h", off_head=("abc work",)),
     Ask.UNCOMMITTED: Evidence(head="h", uncommitted=("a.py",)),
     Ask.NOTHING_COMMITTED: Evidence(head="h", has_commits=False),
-    Ask.LOST_SIDE: Evidence(head="h", lost_sides=("a.py",)),
+    Ask.LOST_SIDE: Evidence(head="h", lost_sides=(LOST,)),
 }
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from crew.domain.kernel.quotation import CUT, attributed, headline, quoted, quoted_start
 from crew.domain.rows.message import Message
 from crew.domain.runs.complaints import Evidence, complaint
+from crew.domain.runs.lost_sides import Loss, LostSide, Side
 from crew.domain.runs.verdicts import Review, complaints, review_ended, verdict
 from domain.quest_life import Life
 from domain.scenes import RULES, after, holding
@@ -136,11 +137,17 @@ def after_a_review():
     return complaints(after(world, facts).runs["1.1"], "c")
 
 
+def lost(**told):
+    return LostSide(**{"path": "f", "side": Side.LANDED, "loss": Loss.MISSING, "count": 1, **told})
+
+
 PLACES = {
     "message": lambda: Message(id="m1", task="1", sender="B", text=HOSTILE, at=1.0).shown,
     "gate output": lambda: complaint(Evidence(head="h", gate_passed=False, gate_output=HOSTILE))[1],
     "uncommitted": lambda: complaint(Evidence(head="h", uncommitted=(HOSTILE,)))[1],
-    "lost side": lambda: complaint(Evidence(head="h", lost_sides=(HOSTILE,)))[1],
+    "lost side": lambda: complaint(Evidence(head="h", lost_sides=(lost(path=HOSTILE),)))[1],
+    "lost line": lambda: complaint(Evidence(head="h", lost_sides=(lost(lines=(HOSTILE,)),)))[1],
+    "owner": lambda: complaint(Evidence(head="h", lost_sides=(lost(owners=(HOSTILE,)),)))[1],
     "review": after_a_review,
     "red gate of a quest": after_a_red_gate,
     "role": after_a_role,

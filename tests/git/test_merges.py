@@ -9,6 +9,8 @@ import pytest
 
 from crew.git import spawn_git
 from crew.git.git_command import GitFailed
+from crew.git.merges import conflict_sides
+from crew.git.merges.conflict_sides import dropped_sides
 from crew.git.merges.merges import (
     MergeConflict,
     Merged,
@@ -16,7 +18,6 @@ from crew.git.merges.merges import (
     Unmergeable,
     advance,
     contains,
-    dropped_sides,
     merge,
 )
 from crew.git.refs import begun_advance
@@ -196,27 +197,95 @@ def test_the_lock_of_a_git_killed_in_its_move_is_removed(repo, begun):
 
 def test_a_result_that_lost_one_side_is_told(repo, person):
     name = "a\nb.txt"
-    names = (name, "kept.txt", "rewritten.txt", "on the base.txt")
+    names = (name, "kept.txt", "rewritten.txt", "task's.txt")
     person.commit(dict.fromkeys(names, "base\n"))
     ours, theirs = split(
         person,
         dict.fromkeys(names, "base\nours\n"),
-        dict.fromkeys(names, "base\ntheirs\n"),
+        {**dict.fromkeys(names[:3], "base\ntheirs\n"), "landed.txt": "one\ntwo\n"},
     )
     result = person.commit(
         {
             name: "base\nours\n",
             "kept.txt": "base\nours\ntheirs\n",
             "rewritten.txt": "   theirs\nand more\n",
-            "on the base.txt": "base\n   theirs\nand more\n",
+            "task's.txt": "base\nother\n",
         }
     )
-    paths = (*names, "a.txt", "absent")
-    assert dropped_sides(repo, ours=ours, theirs=theirs, result=result, paths=paths) == (
-        name,
-        "rewritten.txt",
-        "on the base.txt",
+    found = dropped_sides(repo, ours=ours, theirs=theirs, result=result)
+    assert {(one.path, one.side, one.loss, one.lines) for one in found} == {
+        (name, "landed", "missing", ("theirs",)),
+        ("rewritten.txt", "task", "missing", ("ours",)),
+        ("landed.txt", "landed", "missing", ("one", "two")),
+    }
+
+
+def test_the_lines_of_a_task_that_landed_are_told_under_its_name(repo, person):
+    person.commit({"f": "base\n"})
+    ours, landed = split(person, {"f": "base\nours\n"}, {"f": "base\ntheirs\n"})
+    theirs = person.git("commit-tree", f"{landed}^{{tree}}", "-p", landed, "-m", "x\n\nTask: 7")
+    (found,) = dropped_sides(repo, ours=ours, theirs=theirs, result=ours)
+    assert found.owners == ()
+    second = person.git("rev-parse", f"{landed}~1")
+    merge = person.git(
+        *("commit-tree", f"{landed}^{{tree}}", "-p", second, "-p", landed, "-m", "m\n\nTask: 7")
     )
+    (found,) = dropped_sides(repo, ours=ours, theirs=merge, result=ours)
+    assert (found.side, found.owners) == ("landed", ("7",))
+
+
+def test_what_git_itself_merges_is_in_order(repo, person):
+    lines = [f"line {n}" for n in range(40)]
+    person.commit({"f": "\n".join(lines), "old": "a\nb\nc\nd\n", "gone": "x\n", "image": "\0one"})
+    first, second = list(lines), list(lines)
+    first[3:5], second[30:31] = ["task"], ["landed", "landed"]
+    head = person.git("rev-parse", "HEAD")
+    person.git("mv", "old", "new")
+    person.git("rm", "-q", "gone")
+    ours = person.commit({"f": "\n".join(first), "image": "\0two", "empty": ""})
+    person.git("checkout", "-q", head)
+    theirs = person.commit({"f": "\n".join(second), "old": "a\nb\nC\nd\n"})
+    person.git("checkout", "-q", ours)
+    person.git("merge", "-q", "--no-edit", theirs)
+    result = person.git("rev-parse", "HEAD")
+    assert dropped_sides(repo, ours=ours, theirs=theirs, result=result) == ()
+    person.git("checkout", "-q", ours)
+    person.git("merge", "-q", "--no-edit", "-s", "ours", theirs)
+    dropped = person.git("rev-parse", "HEAD")
+    found = dropped_sides(repo, ours=ours, theirs=theirs, result=dropped)
+    assert {(one.path, one.side) for one in found} == {("f", "landed"), ("old", "landed")}
+
+
+def test_lines_that_the_result_moved_to_a_new_file_are_not_lost(repo, person):
+    person.commit({"f": "base\n"})
+    ours, theirs = split(person, {"f": "base\nours\n"}, {"f": "base\ntheirs\n"})
+    result = person.commit({"f": "base\nours\n", "g": "theirs\n"})
+    assert dropped_sides(repo, ours=ours, theirs=theirs, result=result) == ()
+
+
+def test_a_submodule_is_of_one_side(repo, person):
+    def at(commit: str) -> str:
+        person.git("update-index", "--add", "--cacheinfo", f"160000,{commit},lib")
+        person.git("commit", "-q", "-m", "lib")
+        return person.git("rev-parse", "HEAD")
+
+    base = at("1" * 40)
+    ours = at("2" * 40)
+    person.git("checkout", "-q", base)
+    theirs = at("3" * 40)
+    assert dropped_sides(repo, ours=ours, theirs=theirs, result=ours) == ()
+    (found,) = dropped_sides(repo, ours=base, theirs=theirs, result=base)
+    assert (found.path, found.loss) == ("lib", "binary")
+
+
+def test_a_file_too_large_to_be_read_is_of_one_side(repo, person, monkeypatch):
+    monkeypatch.setattr(conflict_sides, "LARGEST_JUDGED", 20)
+    person.commit({"f": "base\n"})
+    ours, theirs = split(person, {"f": "ours\n" * 9}, {"f": "theirs\n" * 9})
+    result = person.commit({"f": "ours\ntheirs\n" * 9})
+    found = dropped_sides(repo, ours=ours, theirs=theirs, result=result)
+    assert {(one.side, one.loss) for one in found} == {("task", "binary"), ("landed", "binary")}
+    assert dropped_sides(repo, ours=ours, theirs=theirs, result=ours) == ()
 
 
 ABOUT_STATE = {

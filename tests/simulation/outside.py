@@ -18,6 +18,7 @@ from crew.domain.rows.task import Task
 from crew.domain.rows.task_item import TaskItem
 from crew.domain.rows.terminal import Terminal
 from crew.domain.runs.gate import GateResult
+from crew.domain.runs.lost_sides import LostSide
 from crew.domain.runs.verdicts import Review, Verdict
 from crew.domain.terminals.dialogs import Dialog, TerminalInput
 from crew.domain.terminals.terminal_outcomes import Opened
@@ -407,7 +408,7 @@ class SimulatedOutside:
             self.state.repo.worktrees.pop(call.task.id, None)
         self._commit_something(call)
 
-    async def lost_sides(self, run: Run, *, head: str) -> tuple[str, ...]:
+    async def lost_sides(self, run: Run, *, head: str) -> tuple[LostSide, ...]:
         return ()
 
     async def conflict_sides(self, *, ours: str, theirs: str, paths: tuple[str, ...]) -> Sides:

@@ -5,6 +5,7 @@ import shlex
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.quotation import LONGEST_NOTES, headline, quoted
 from crew.domain.rows.run import Ask
+from crew.domain.runs.lost_sides import LostSide, words_of
 
 STUBBORN = frozenset(
     {
@@ -30,7 +31,7 @@ class Evidence:
     off_head: tuple[str, ...] = ()
     uncommitted: tuple[str, ...] = ()
     has_commits: bool = True
-    lost_sides: tuple[str, ...] = ()
+    lost_sides: tuple[LostSide, ...] = ()
     unmerged: bool = False
     gate_passed: bool | None = None
     gate_output: str = ""
@@ -49,7 +50,7 @@ def complaint(evidence: Evidence) -> tuple[Ask | None, str]:
         (evidence.off_head, Ask.OFF_HEAD, _quoted_lines(evidence.off_head)),
         (evidence.uncommitted, Ask.UNCOMMITTED, _quoted_lines(evidence.uncommitted[:200])),
         (evidence.unmerged, Ask.CONFLICT, ""),
-        (evidence.lost_sides, Ask.LOST_SIDE, _quoted_lines(evidence.lost_sides)),
+        (evidence.lost_sides, Ask.LOST_SIDE, words_of(evidence.lost_sides)),
         (not evidence.has_commits, Ask.NOTHING_COMMITTED, ""),
         (evidence.gate_passed is False, Ask.RED_GATE, output),
         (evidence.conflicts, Ask.CONFLICT, _quoted_lines(evidence.conflicts)),

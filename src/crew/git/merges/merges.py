@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections import Counter
 
 from crew.domain.kernel.frozen import frozen
 from crew.git.commit_files import has_tree, is_in_history, read_commit
@@ -23,7 +22,6 @@ __all__ = [
     "advance",
     "contains",
     "contents",
-    "dropped_sides",
     "identity",
     "merge",
     "merged_tree",
@@ -179,41 +177,6 @@ def identity(at: float) -> dict[str, str]:
         "GIT_COMMITTER_EMAIL": "crew@localhost",
         "GIT_COMMITTER_DATE": moment,
     }
-
-
-def dropped_sides(
-    repo: Repository, *, ours: str, theirs: str, result: str, paths: tuple[str, ...]
-) -> tuple[str, ...]:
-    """The files in conflict whose result contains nothing of one side."""
-    base = ask(repo.common_dir, "merge-base", ours, theirs).out.decode().strip()
-    revs = [rev for rev in (base, ours, theirs, result) if rev]
-    blobs = contents(repo, [f"{rev}:{path}" for path in paths for rev in revs])
-    dropped = []
-    for path in paths:
-        before = blobs[f"{base}:{path}"] if base else None
-        sides = blobs[f"{ours}:{path}"], blobs[f"{theirs}:{path}"]
-        after = blobs[f"{result}:{path}"]
-        if _is_lost(before, sides[0], sides[1], after) or _is_lost(
-            before, sides[1], sides[0], after
-        ):
-            dropped.append(path)
-    return tuple(dropped)
-
-
-def _is_lost(
-    base: bytes | None, side: bytes | None, other: bytes | None, result: bytes | None
-) -> bool:
-    """Whether `side` changed the file and the result contains nothing of that."""
-    if side in (base, other):
-        return False
-    if result == other:
-        return True
-    added = _lines(side) - _lines(base)
-    return bool(added) and not added & _lines(result)
-
-
-def _lines(content: bytes | None) -> Counter[bytes]:
-    return Counter(line.strip() for line in (content or b"").splitlines() if line.strip())
 
 
 def contents(repo: Repository, names: list[str]) -> dict[str, bytes | None]:

@@ -22,19 +22,19 @@ from crew.domain.rows.task import Task, TaskState
 from crew.domain.rows.task_item import TaskItem
 from crew.domain.rows.terminal import Terminal
 from crew.domain.runs.gate import GateResult
+from crew.domain.runs.lost_sides import LostSide
 from crew.domain.runs.verdicts import Review
 from crew.domain.terminals.dialogs import TerminalInput
 from crew.domain.terminals.terminal_outcomes import Opened
 from crew.git.branches import claim_branch
 from crew.git.checkpoints import checkpoints
 from crew.git.delivery import delivery, rewrites
-from crew.git.delivery.commit_diff import changed_paths
 from crew.git.delivery.deleted_targets import is_persons
 from crew.git.delivery.landed_refs import integration_tip
-from crew.git.git_command import ask, git
+from crew.git.git_command import git
 from crew.git.killed_remains import clear_crews_locks, sweep_half_made
 from crew.git.merges import merges
-from crew.git.merges.conflict_sides import conflict_sides
+from crew.git.merges.conflict_sides import conflict_sides, dropped_sides
 from crew.git.refs import advance
 from crew.git.repository import has_branch, ref_tip
 from crew.git.task_repository.shown_branches import is_newest_shown, show_newest
@@ -311,16 +311,14 @@ class LocalOutside:
         await in_thread(self.reviews.tidy)
         await in_thread(self.gates.tidy)
 
-    async def lost_sides(self, run: Run, *, head: str) -> tuple[str, ...]:
-        return await in_thread(self._lost_sides, run, head)
-
-    def _lost_sides(self, run: Run, head: str) -> tuple[str, ...]:
-        """The paths where the head undoes landed changes, even without a conflict (`-s ours`)."""
-        repo, ours, theirs = self.workplace.repo, run.merge_head, run.merge_commit
-        base = ask(repo.common_dir, "merge-base", ours, theirs).out.decode().strip()
-        landed = [change.path for change in changed_paths(repo, base, theirs)] if base else []
-        paths = tuple(dict.fromkeys([*run.merge_paths, *landed]))
-        return merges.dropped_sides(repo, ours=ours, theirs=theirs, result=head, paths=paths)
+    async def lost_sides(self, run: Run, *, head: str) -> tuple[LostSide, ...]:
+        return await in_thread(
+            dropped_sides,
+            self.workplace.repo,
+            ours=run.merge_head,
+            theirs=run.merge_commit,
+            result=head,
+        )
 
     async def conflict_sides(self, *, ours: str, theirs: str, paths: tuple[str, ...]) -> Sides:
         return await in_thread(

@@ -19,6 +19,7 @@ from crew.domain.rows.task_item import TaskItem
 from crew.domain.rows.terminal import Terminal
 from crew.domain.rows.workflow import Role
 from crew.domain.runs.gate import GateResult
+from crew.domain.runs.lost_sides import LostSide
 from crew.domain.runs.questions import LiveQuestion
 from crew.domain.runs.verdicts import Review
 from crew.domain.terminals.dialogs import TerminalInput
@@ -160,7 +161,7 @@ class Outside(Protocol):
     async def review(self, call: ReviewCall) -> Review:
         """Have a commit reviewed, and keep the reviewer's notes as a comment of the task."""
 
-    async def lost_sides(self, run: Run, *, head: str) -> tuple[str, ...]: ...
+    async def lost_sides(self, run: Run, *, head: str) -> tuple[LostSide, ...]: ...
 
     async def conflict_sides(self, *, ours: str, theirs: str, paths: tuple[str, ...]) -> Sides:
         """What each side of a conflict changed, for the agent whose work is `ours`."""
