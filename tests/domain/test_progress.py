@@ -541,7 +541,6 @@ STUBBORN = {
     Ask.OFF_HEAD: Evidence(head="h", off_head=("abc work",)),
     Ask.UNCOMMITTED: Evidence(head="h", uncommitted=("a.py",)),
     Ask.NOTHING_COMMITTED: Evidence(head="h", has_commits=False),
-    Ask.LOST_SIDE: Evidence(head="h", lost_sides=(LOST,)),
 }
 
 
@@ -554,6 +553,19 @@ def test_an_agent_that_says_done_three_times_with_the_same_fault_is_given_up(ask
     agent, run, task = only(round_with(world, STUBBORN[ask]))
     assert (run.state, task.state, agent.state) == ("failed", "error", "idle")
     assert "gave up after 3 rounds" in run.error
+
+
+def test_a_merge_that_drops_a_side_three_times_asks_a_person():
+    world = holding("working")
+    for _ in range(3):
+        world = round_with(world, Evidence(head="h", lost_sides=(LOST,)))
+        assert world.runs["1.1"].merge_refused == "h"
+    agent, run, task = only(world)
+    assert (run.state, run.agent, task.state, agent.state) == ("working", None, "in_progress", "idle")
+    question = world.questions[run.question]
+    assert (question.about, question.choices) == ("lost_side", ("accept", "agent", "give up"))
+    assert "x = 1" in question.context
+    assert "tasks 4 and 5" in question.context
 
 
 def test_another_complaint_in_between_starts_the_count_again():

@@ -108,6 +108,12 @@ class Inspect(Command):
     kind = CommandKind.INSPECT
 
 
+class CheckAccepted(Command):
+    """What the lead's check does, without an agent: a person has accepted the merge."""
+
+    kind = CommandKind.INSPECT
+
+
 class Kill(Command):
     """End all processes of an agent, keep its work, and return its task to the queue."""
 

@@ -44,6 +44,8 @@ class MergeAside(TypedDict, total=False):
     merge_paths: tuple[str, ...]
     merge_notes: str
     merge_tries: int
+    merge_kept: str
+    merge_refused: str
 
 
 class SentBackFields(MergeAside, total=False):

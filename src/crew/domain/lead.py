@@ -94,6 +94,9 @@ class Lead(Protocol):
     ) -> list[Fact]:
         """The merge queue sends a complete run back."""
 
+    def held(self, world: World, run: Run, *, at: float) -> list[Fact]:
+        """What else follows when the check of a run asks a person; its agent is free."""
+
     def out_of_tries(
         self, world: World, run: Run, reason: str, *, at: float, **told: "Unpack[RunFields]"
     ) -> list[Fact]:

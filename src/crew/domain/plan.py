@@ -7,10 +7,11 @@ outside. Both run again after every fact, so commands that a crash lost are plan
 from collections.abc import Iterator
 
 from crew.domain.agents.agent_kinds import follow_default
-from crew.domain.agents.agent_plan import assign
+from crew.domain.agents.agent_plan import assign, is_sent_back
 from crew.domain.channels.channel_plan import Outlooks, decide_channels, plan_channels
 from crew.domain.clock import Clock
 from crew.domain.commands import (
+    CheckAccepted,
     Command,
     CommandKey,
     CommandKind,
@@ -108,6 +109,7 @@ def plan(
         *(WriteItems(subject=quest) for quest in quests_to_write(world)),
         *_for_tasks(world, rules=rules),
         *_for_agents(world, clock, rules=rules, scope=scope, epoch=epoch),
+        *_for_accepted(world, scope),
         *plan_terminals(world, busy=busy),
         *plan_queues(world, clock, rules=rules, busy=busy, scope=scope),
         *plan_channels(world, clock, rules=rules, scope=scope, busy=busy, outlooks=outlooks),
@@ -187,6 +189,18 @@ def _for_agents(
         command = _for_run(world, run, rules=rules, epoch=epoch)
         if command is not None and _is_time(world, run, agent, clock, rules=rules):
             yield command
+
+
+def _for_accepted(world: World, scope: Scope) -> Iterator[Command]:
+    """Check accepted merges at once where no agent takes up work, as for a command."""
+    if scope.takes_work:
+        return
+    for task in world.tasks.values():
+        run = world.runs.get(task.run or "")
+        if run is None or not run.merge_accepted or run.state != RunState.REVIEWING:
+            continue
+        if task.worktree and is_sent_back(world, task, LEADS):
+            yield CheckAccepted(subject=run.id)
 
 
 def _is_time(world: World, run: Run, agent: Agent, clock: Clock, *, rules: Rules) -> bool:

@@ -6,7 +6,7 @@ from crew.domain.agents import agent_requests, manager_requests
 from crew.domain.channels import channel_requests, member_requests
 from crew.domain.kernel.errors import UsageError
 from crew.domain.lead_choice import LEADS
-from crew.domain.merging import conflict_choice, merge_requests
+from crew.domain.merging import accepted_merge, conflict_choice, merge_requests
 from crew.domain.quests import quest_requests
 from crew.domain.requests import Answer, Asked, Request, Verb
 from crew.domain.rules import Rules
@@ -25,6 +25,7 @@ VERBS: Mapping[str, Verb] = {
     **resume_requests.VERBS,
     **terminal_signals.VERBS,
     **conflict_choice.VERBS,
+    **accepted_merge.VERBS,
     **messages.VERBS,
     **suspicions.VERBS,
     **quest_requests.VERBS,

@@ -64,6 +64,7 @@ class TaskFields(SourceFields, total=False):
 
 
 class RunFields(RunWishes, MergeAside, StepSession, total=False):
+    merge_accepted: str
     task: str
     number: int
     agent: str | None

@@ -14,6 +14,7 @@ from crew.domain.channels.member_outcomes import turn_troubled
 from crew.domain.channels.posts import injected_into
 from crew.domain.clock import Clock, next_at
 from crew.domain.commands import (
+    CheckAccepted,
     Command,
     CommandKey,
     CommandKind,
@@ -43,6 +44,7 @@ from crew.domain.rows.message import Message
 from crew.domain.rows.run import Run
 from crew.domain.rules import Rules
 from crew.domain.runs.questions import put_off
+from crew.domain.runs.run_outcomes import not_checked
 from crew.domain.runs.step_errors import troubled
 from crew.domain.scope import EVERYTHING, Scope
 from crew.domain.terminals.terminal_outcomes import not_inspected, not_opened
@@ -311,20 +313,9 @@ class Engine:
     def _failed(self, command: Command, error: CrewError | OSError) -> list[Fact]:
         """The facts of a failed command; a failure that no row counts is retried a few times."""
         log.warning("%s failed: %s", command.key, error)
-        if isinstance(command, RunCommand):
-            run = self.world.runs[command.subject]
-            lead = lead_of(self.world, run)
-            return troubled(self.world, run, lead, _words(error), rules=self.rules, at=self.now())
-        if isinstance(command, OpenTerminal):
-            run = self.world.runs[command.subject]
-            return not_opened(self.world, run, _words(error), at=self.now())
-        if isinstance(command, Inspect):
-            run = self.world.runs[command.subject]
-            return not_inspected(self.world, run, _words(error), at=self.now())
-        if isinstance(command, SpeakTurn):
-            return turn_troubled(
-                self.world, command.subject, _words(error), rules=self.rules, at=self.now()
-            )
+        facts = self._told_by_rows(command, _words(error))
+        if facts is not None:
+            return facts
         errors = one_more_error(self._failures.get(command.key, 0), limit=self.rules.stuck_after)
         self._failures[command.key] = errors.count
         self._later[command.key] = self.now() + self.rules.backoff(errors.count)
@@ -339,6 +330,25 @@ class Engine:
         if errors.is_spent and not isinstance(command, _OF_ONE):
             self.fail(error)
         return []
+
+    def _told_by_rows(self, command: Command, why: str) -> list[Fact] | None:
+        """The facts of a failure that a run, a terminal or a member records; None for others."""
+        now = self.now()
+        if isinstance(command, SpeakTurn):
+            return turn_troubled(self.world, command.subject, why, rules=self.rules, at=now)
+        run = self.world.runs.get(command.subject)
+        if run is None:
+            return None
+        if isinstance(command, RunCommand):
+            return troubled(
+                self.world, run, lead_of(self.world, run), why, rules=self.rules, at=now
+            )
+        if isinstance(command, OpenTerminal):
+            return not_opened(self.world, run, why, at=now)
+        if isinstance(command, CheckAccepted):
+            self._left.add(command.key)
+            return not_checked(run, why, at=now)
+        return not_inspected(self.world, run, why, at=now) if isinstance(command, Inspect) else None
 
     def wait_or_fail(self, error: BaseException) -> None:
         """Wait for room on a full disk; any other error ends the engine."""

@@ -57,7 +57,7 @@ def _waiting_tasks(world: World, clock: Clock, leads: Leads, scope: Scope) -> li
     order, the one with the longest chain behind it is first.
     """
     tasks = [task for task in world.tasks.values() if scope.has_task(task.id)]
-    back = [task for task in tasks if _is_sent_back(world, task, leads)]
+    back = [task for task in tasks if is_sent_back(world, task, leads)]
     ready = [task for task in tasks if is_ready(world, task, leads)]
     ready = [task for task in ready if clock.has_come(task.not_before, CommandKind.RUN)]
     behind = leads.chains_behind(world)
@@ -65,7 +65,8 @@ def _waiting_tasks(world: World, clock: Clock, leads: Leads, scope: Scope) -> li
     return [*back, *ready]
 
 
-def _is_sent_back(world: World, task: Task, leads: Leads) -> bool:
+def is_sent_back(world: World, task: Task, leads: Leads) -> bool:
+    """Whether its run waits for an agent that continues it."""
     run = world.runs.get(task.run or "")
     waits = task.state == TaskState.IN_PROGRESS and run is not None and is_waiting(world, run)
     return waits and leads.of_task(world, task.id).may_take_up(world, task)
@@ -97,5 +98,5 @@ def kinds_awaited(
 
 
 def _wanted_kind(world: World, task: Task, leads: Leads) -> str | None:
-    run = world.runs.get(task.run or "") if _is_sent_back(world, task, leads) else None
+    run = world.runs.get(task.run or "") if is_sent_back(world, task, leads) else None
     return run.agent_kind if run else leads.of_task(world, task.id).wanted_kind(world, task)

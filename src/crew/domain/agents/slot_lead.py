@@ -15,6 +15,7 @@ from crew.domain.rows.task import Task, TaskState
 from crew.domain.rules import Rules
 from crew.domain.runs.next_round import sent_back
 from crew.domain.runs.run_ends import broken_off
+from crew.domain.runs.run_holder import agent_of, freed
 from crew.domain.tasks.readiness import not_begun
 from crew.domain.world import World
 
@@ -79,6 +80,9 @@ class SlotLead:
             merge_head=last.merge_head,
             merge_paths=last.merge_paths,
             merge_notes=last.merge_notes,
+            merge_kept=last.merge_kept,
+            merge_refused=last.merge_refused,
+            merge_accepted=last.merge_accepted,
         )
 
     def check_signal(self, world: World, run: Run, signal: Signal) -> None:
@@ -121,6 +125,10 @@ class SlotLead:
     ) -> list[Fact]:
         """Send the task back to its own session, as after a red check."""
         return sent_back(world, run, self, ask=ask, notes=notes, rules=rules, at=at, **changes)
+
+    def held(self, world: World, run: Run, *, at: float) -> list[Fact]:
+        agent = agent_of(world, run)
+        return [freed(agent, "gave_up", at=at)] if agent is not None else []
 
     def out_of_tries(
         self, world: World, run: Run, reason: str, *, at: float, **told: "Unpack[RunFields]"

@@ -4,11 +4,12 @@ The task stays done in the meantime, out of the queue. A chosen side applies to 
 further conflicts of that commit are settled in the same way.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.names import rewrite_id
+from crew.domain.merging import accepted_merge
 from crew.domain.merging.merge_outcomes import rewrite_noticed
 from crew.domain.merging.sent_back import CONFLICT_CHOICES, returned
 from crew.domain.requests import Answer, Asked, Verb, typed
@@ -30,7 +31,7 @@ AGENT, _, _, GIVE_UP = CONFLICT_CHOICES
 
 
 def answer(asked: Asked[AnswerQuestion]) -> Answer:
-    """Answer any question; a question about a conflict takes one of its choices.
+    """Answer any question; a question about a merge takes one of its choices.
 
     The answer to a suspicion dismisses it, as does one to the news of a rewritten target.
     """
@@ -40,10 +41,11 @@ def answer(asked: Asked[AnswerQuestion]) -> Answer:
         if queue.dropped and rewrite_id(queue.id) == asked.request.question:
             return Answer(facts=(rewrite_noticed(queue, at=asked.at),), reply=queue.id)
     question = open_question(asked)
-    if question.about != About.CONFLICT:
+    follow = _CHOSEN.get(question.about)
+    if follow is None:
         return answer_question(asked)
     choice = answer_text(asked, question)
-    facts = (answered(question, choice, at=asked.at), *chosen(asked, question, choice))
+    facts = (answered(question, choice, at=asked.at), *follow(asked, question, choice))
     return Answer(facts=facts, reply=question.id)
 
 
@@ -88,5 +90,10 @@ def _give_up(draft: FactDraft, task: Task, run: Run, *, at: float) -> None:
     draft.add(moved(task, "sent_back", to=TaskState.IN_PROGRESS, at=at, **SENT_BACK))
     draft.add(*broken_off(draft.world, run, reason, at=at))
 
+
+_CHOSEN: Mapping[str, Callable[[Asked[object], Question, str], list[Fact]]] = {
+    About.CONFLICT: chosen,
+    About.LOST_SIDE: accepted_merge.chosen,
+}
 
 VERBS: Mapping[str, Verb] = {"answer": typed(AnswerQuestion, answer)}

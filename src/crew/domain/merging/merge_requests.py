@@ -7,7 +7,7 @@ from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.frozen import frozen
 from crew.domain.merging.merge_outcomes import delivery_asked
 from crew.domain.requests import Answer, Asked, Verb, find_task, typed
-from crew.domain.rows.task import TaskState
+from crew.domain.rows.task import FINISHED, Task, TaskState
 from crew.domain.tasks.readiness import SHOW, no_commit
 from crew.domain.world import World, noted
 
@@ -36,7 +36,8 @@ def merge(asked: Asked[MergeTask]) -> Answer:
     if task.awaits_delivery:
         return Answer(facts=_delivery_asked(asked.world, task.target, at=asked.at), reply=task.id)
     if task.state != TaskState.DONE:
-        raise Conflict(f"task {task.id} is {task.state}, not done", hint=SHOW)
+        hint = accept_hint(asked.world, task) or SHOW
+        raise Conflict(f"task {task.id} is {task.state}, not done", hint=hint)
     if task.conflict:
         raise Conflict(
             f"task {task.id} waits for the answer to question {task.conflict}",
@@ -50,6 +51,21 @@ def merge(asked: Asked[MergeTask]) -> Answer:
         return Answer(reply=task.id)
     queued = noted(task, "queued", at=asked.at, head=head, queued_at=asked.at)
     return Answer(facts=(queued,), reply=task.id)
+
+
+def refused_merge(world: World, task: Task) -> str:
+    """The commit with a merge that drops a part of one side, which a person may accept now."""
+    run = world.runs.get(task.run or "")
+    if run is None or task.state in {*FINISHED, TaskState.DONE}:
+        return ""
+    return "" if run.merge_accepted == run.merge_refused else run.merge_refused
+
+
+def accept_hint(world: World, task: Task) -> str:
+    commit = refused_merge(world, task)
+    if not commit:
+        return ""
+    return f"`crew merge {task.id} --accept` takes its merge {commit[:12]} as it is"
 
 
 def deliver(asked: Asked[DeliverTarget]) -> Answer:

@@ -71,6 +71,10 @@ def returned(
         "merge_notes": merge_notes,
         "merge_tries": merge_tries(run, ask, merge_commit),
     }
+    if run.merge_kept:
+        aside["merge_kept"] = ""
+    if run.merge_refused:
+        aside["merge_refused"] = ""
     lead = leads.of_run(world, run)
     if ask == Ask.CONFLICT and not rules.conflicts_to_agent and not lead.is_watched:
         return _choice_asked(world, task, run, at=at, **aside)

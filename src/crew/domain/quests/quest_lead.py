@@ -109,6 +109,9 @@ class QuestLead(SlotLead):
     ) -> list[Fact]:
         return role_entry.taken_back(world, run, ask=ask, notes=notes, at=at, **changes)
 
+    def held(self, world: World, run: Run, *, at: float) -> list[Fact]:
+        return [*super().held(world, run, at=at), role_entry.held(world, run, at=at)]
+
     def out_of_tries(
         self, world: World, run: Run, reason: str, *, at: float, **told: "Unpack[RunFields]"
     ) -> list[Fact]:

@@ -157,8 +157,13 @@ def blocked(
     if (agent := agent_of(world, run)) is not None:
         trigger = "gave_up" if agent.state == AgentState.DONE else "parked"
         draft.add(freed(agent, trigger, at=at))
-    draft.add(moved(position, "retries_spent", to=ItemState.BLOCKED, at=at))
+    draft.add(held(draft.world, run, at=at))
     return draft.facts
+
+
+def held(world: World, run: Run, *, at: float) -> Fact:
+    """Block the position until a person has answered."""
+    return moved(acting(world, run.task), "retries_spent", to=ItemState.BLOCKED, at=at)
 
 
 def _named(position: Position) -> str:

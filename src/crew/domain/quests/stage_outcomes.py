@@ -23,7 +23,7 @@ from crew.domain.rows.quest import Position
 from crew.domain.rows.run import Ask, Run, RunState
 from crew.domain.rows.workflow import DONE, Does, Stage
 from crew.domain.rules import Rules
-from crew.domain.runs.complaints import Evidence, complaint
+from crew.domain.runs.complaints import Evidence, complaint, refusal
 from crew.domain.runs.next_round import sent_back
 from crew.domain.runs.run_holder import agent_of, freed
 from crew.domain.runs.run_outcomes import completed
@@ -69,7 +69,8 @@ def _led_on(world: World, run: Run, evidence: Evidence, *, rules: Rules, at: flo
     """
     ask, notes = complaint(evidence)
     if ask is not None:
-        return sent_back(world, run, QUEST, ask=ask, notes=notes, rules=rules, at=at)
+        told = refusal(evidence, ask)
+        return sent_back(world, run, QUEST, ask=ask, notes=notes, rules=rules, at=at, **told)
     here = stage_of_run(world, run)
     if here is not None and here.plans and not world.quests[world.positions[run.task].quest].plan:
         return sent_back(world, run, QUEST, ask=Ask.NO_PLAN, notes="", rules=rules, at=at)

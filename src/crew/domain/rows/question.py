@@ -21,13 +21,15 @@ class About(StrEnum):
     """What is asked.
 
     A text about the task, permission to use a tool, how a blocked item continues, which side of a
-    conflict wins, or a choice in the dialog that a terminal shows.
+    conflict wins, whether a merge that lacks a part of one side is taken, or a choice in the dialog
+    that a terminal shows.
     """
 
     INPUT = "input"
     PERMISSION = "permission"
     BLOCKED = "blocked"
     CONFLICT = "conflict"
+    LOST_SIDE = "lost_side"
     DIALOG = "dialog"
 
 

@@ -56,6 +56,12 @@ RUN = Machine(
         Move(source="working", target="reviewing", trigger="step_limit", meaning="20 steps"),
         Move(source="working", target="complete", trigger="approved", meaning="nothing to check"),
         Move(source="working", target="failed", trigger="failed", meaning="error or max rounds"),
+        Move(
+            source="working",
+            target="reviewing",
+            trigger="merge_accepted",
+            added="a person overrules the check that a merge keeps both sides; the others follow",
+        ),
         Move(source="reviewing", target="working", trigger="sent_back", meaning="more work"),
         Move(source="reviewing", target="complete", trigger="approved", meaning="PASS"),
         Move(source="reviewing", target="failed", trigger="failed", meaning="unrecoverable"),
@@ -104,7 +110,10 @@ class Run:
     the terminal has passed the checks.
 
     `merge_commit` is the commit to merge after a conflict in `merge_paths`, `merge_notes` describe
-    both sides to the agent, `merge_tries` counts how often it was asked to merge. `notes` are ready
+    both sides to the agent, `merge_tries` counts how often it was asked to merge. `merge_kept` is a
+    commit with that merge that lost nothing of either side, so that later commits may change all of
+    it; `merge_refused` is the last one that lost something, `merge_accepted` the one that a person
+    takes as it is. `notes` are ready
     for a prompt: text of others is quoted in them. `verdicts` are those of reviewers: the commit,
     the reviewer, and whether it passed. `unjudged` are those of the review under way, with the
     notes of each FAIL: they stand while crew waits for another reviewer, or after a crash.
@@ -150,6 +159,9 @@ class Run:
     merge_paths: tuple[str, ...] = ()
     merge_notes: str = ""
     merge_tries: int = 0
+    merge_kept: str = ""
+    merge_refused: str = ""
+    merge_accepted: str = ""
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = 0.0

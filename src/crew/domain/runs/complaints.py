@@ -1,11 +1,15 @@
 """The evidence of a finished round, and the first complaint about it."""
 
 import shlex
+from typing import TYPE_CHECKING
 
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.quotation import LONGEST_NOTES, headline, quoted
 from crew.domain.rows.run import Ask
 from crew.domain.runs.lost_sides import LostSide, words_of
+
+if TYPE_CHECKING:
+    from crew.domain.field_groups import MergeAside
 
 STUBBORN = frozenset(
     {
@@ -57,6 +61,11 @@ def complaint(evidence: Evidence) -> tuple[Ask | None, str]:
         (evidence.review_notes is not None, Ask.REVIEW, evidence.review_notes or ""),
     )
     return next(((ask, notes) for is_wrong, ask, notes in in_order if is_wrong), (None, ""))
+
+
+def refusal(evidence: Evidence, ask: Ask) -> "MergeAside":
+    """The commit whose merge was refused, which a person may accept."""
+    return {"merge_refused": evidence.head} if ask == Ask.LOST_SIDE else {}
 
 
 def ways_out(path: str) -> str:

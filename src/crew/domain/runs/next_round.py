@@ -1,16 +1,19 @@
 """What follows when a run is sent back: the next round, or failure when no round is left."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.quotation import headline
 from crew.domain.lead import Lead
 from crew.domain.rows.agent import AgentState
+from crew.domain.rows.question import About
 from crew.domain.rows.run import Ask, Run, RunState
 from crew.domain.rules import Rules
 from crew.domain.runs.complaints import STUBBORN, WHY
+from crew.domain.runs.questions import new_question
 from crew.domain.runs.run_holder import agent_of
-from crew.domain.world import World, moved
+from crew.domain.world import World, born, moved
 
 if TYPE_CHECKING:
     from crew.domain.field_groups import SentBackFields
@@ -32,17 +35,15 @@ def sent_back(
     A run that a person watches at a terminal has no limit of rounds.
     """
     complaints = run.complaints + 1 if ask == run.complaint else 1
-    stubborn = ask in STUBBORN and complaints >= rules.same_complaint_limit
     tries = merge_tries(run, ask, changes.get("merge_commit", run.merge_commit))
     told: SentBackFields = {"merge_tries": tries, **changes}
     if ask == Ask.REVIEW:
         told["unjudged"] = ()
-    if not lead.is_watched and tries > rules.same_complaint_limit:
-        return lead.out_of_tries(world, run, _unresolved(run), at=at, ask=ask, notes=notes, **told)
-    max_rounds = changes.get("max_rounds", run.max_rounds)
-    if not lead.is_watched and (run.round >= max_rounds or stubborn):
-        rounds = "1 round" if run.round == 1 else f"{run.round} rounds"
-        reason = f"gave up after {rounds}: {_why(run, ask, rules)}"
+    if ask != Ask.LOST_SIDE and run.merge_refused:
+        told["merge_refused"] = ""
+    if reason := _given_up(replace(run, **told), lead, ask, complaints, rules=rules):
+        if ask == Ask.LOST_SIDE:
+            return _acceptance_asked(world, run, lead, reason, at=at, notes=notes, **told)
         return lead.out_of_tries(world, run, reason, at=at, ask=ask, notes=notes, **told)
     agent = agent_of(world, run)
     facts = [
@@ -68,6 +69,67 @@ def sent_back(
     return facts + (lead.pass_on(world, run, at=at) if _is_unprinted(run, ask, notes) else [])
 
 
+def _given_up(run: Run, lead: Lead, ask: Ask, complaints: int, *, rules: Rules) -> str:
+    """Why there is no next round; empty if there is one."""
+    if lead.is_watched:
+        return ""
+    if run.merge_tries > rules.same_complaint_limit:
+        return _unresolved(run)
+    is_stubborn = ask in STUBBORN and complaints >= rules.same_complaint_limit
+    if run.round < run.max_rounds and not is_stubborn:
+        return ""
+    rounds = "1 round" if run.round == 1 else f"{run.round} rounds"
+    return f"gave up after {rounds}: {_why(run, ask, rules)}"
+
+
+ACCEPT_CHOICES = ("accept", "agent", "give up")
+"""The merge is taken as it is; the agent tries again; the task fails."""
+
+
+def _acceptance_asked(
+    world: World,
+    run: Run,
+    lead: Lead,
+    reason: str,
+    *,
+    at: float,
+    notes: str,
+    **told: "Unpack[SentBackFields]",
+) -> list[Fact]:
+    """Ask a person whether to take a merge that lacks a part of one side; the run waits."""
+    commit = told.get("merge_refused", "")
+    question = new_question(
+        world,
+        run,
+        text=f"The work of task {run.task} was merged with {run.merge_commit[:12]}, which landed, "
+        f"and a part of one side is missing in the result {commit[:12]}. Is that right (accept), "
+        "does the agent try again (agent), or does the task fail (give up)?",
+        context=f"{notes}\n\nThe answer accept holds for this commit alone, and so does "
+        f"`crew merge {run.task} --accept`. The gate and the reviews follow as always.",
+        at=at,
+        about=About.LOST_SIDE,
+        choices=ACCEPT_CHOICES,
+    )
+    waits = moved(
+        run,
+        "sent_back",
+        to=RunState.WORKING,
+        at=at,
+        round=run.round + 1,
+        step=0,
+        complaint="",
+        complaints=0,
+        error=reason,
+        signal="",
+        ask=Ask.LOST_SIDE,
+        notes=notes,
+        agent=None,
+        question=question.id,
+        **told,
+    )
+    return [born(question, "asked", at=at), waits, *lead.held(world, run, at=at)]
+
+
 def merge_tries(run: Run, ask: Ask, commit: str) -> int:
     """How often the run was asked to merge this commit, including this time."""
     before = run.merge_tries if commit == run.merge_commit else 0
@@ -75,9 +137,10 @@ def merge_tries(run: Run, ask: Ask, commit: str) -> int:
 
 
 def _unresolved(run: Run) -> str:
+    """The reason of a run that would now be asked once too often."""
     files = ", ".join(map(headline, run.merge_paths))
     return (
-        f"gave up: asked {run.merge_tries} times to resolve the conflict with "
+        f"gave up: asked {run.merge_tries - 1} times to resolve the conflict with "
         f"{run.merge_commit[:12]} in {files}, and it is not merged"
     )
 

@@ -105,7 +105,8 @@ def answer_text(asked: Asked[AnswerQuestion], question: Question) -> str:
     return text if choice is None else choice
 
 
-_ONE_OF_THE_CHOICES = frozenset({About.CONFLICT, About.DIALOG})
+_OUTLIVES_ITS_RUN = frozenset({About.CONFLICT, About.DIALOG})
+_ONE_OF_THE_CHOICES = _OUTLIVES_ITS_RUN | {About.LOST_SIDE}
 """Questions that take no other text."""
 
 
@@ -143,7 +144,7 @@ def told(run: Run, question: Question, text: str, *, at: float) -> Fact:
 
 def open_question(asked: Asked[AnswerQuestion]) -> Question:
     question = find_question(asked.world, asked.request.question)
-    ends_with_run = question.about not in _ONE_OF_THE_CHOICES
+    ends_with_run = question.about not in _OUTLIVES_ITS_RUN
     is_over = question.is_open and ends_with_run and not asked.world.runs[question.run].is_live
     state = QuestionState.WITHDRAWN if is_over else question.state
     if state != QuestionState.OPEN:

@@ -11,7 +11,7 @@ from crew.domain.rows.provider import ProviderState
 from crew.domain.rows.run import Ask, Run, RunState
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rules import Rules
-from crew.domain.runs.complaints import Evidence, complaint
+from crew.domain.runs.complaints import Evidence, complaint, refusal
 from crew.domain.runs.next_round import sent_back
 from crew.domain.runs.run_holder import agent_of, freed
 from crew.domain.world import FactDraft, World, born, moved, noted
@@ -111,9 +111,15 @@ def checked(
     """Decide what follows from crew's own evidence, because DONE alone proves nothing."""
     ask, notes = complaint(evidence)
     if ask is not None:
-        return sent_back(world, run, lead, ask=ask, notes=notes, rules=rules, at=at)
+        told = refusal(evidence, ask)
+        return sent_back(world, run, lead, ask=ask, notes=notes, rules=rules, at=at, **told)
     done = completed(world, run, lead, evidence.head, at=at)
     return [*gated(world, run.task, evidence.gate, at=at), *done]
+
+
+def not_checked(run: Run, reason: str, *, at: float) -> list[Fact]:
+    """Record why the check could not be made; the next runner makes it."""
+    return [noted(run, "not_checked", at=at, error=reason)] if run.is_live else []
 
 
 def gated(world: World, task: str, gate: str, *, at: float) -> list[Fact]:
@@ -130,6 +136,8 @@ def completed(world: World, run: Run, lead: Lead, head: str, *, at: float) -> li
     over["stopping"] = False  # finished before it could be stopped
     if run.unjudged:
         over["unjudged"] = ()
+    if run.error:
+        over["error"] = ""
     facts = [
         moved(run, "approved", to=RunState.COMPLETE, at=at, **over),
         moved(task, "completed", to=TaskState.DONE, at=at, head=head, queued_at=queued_at),

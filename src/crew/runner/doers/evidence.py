@@ -24,6 +24,7 @@ from crew.domain.runs.verdicts import (
     review_lost,
     still_to_ask,
 )
+from crew.domain.world import noted
 from crew.runner.doers.context import Context
 from crew.runner.doers.rewritten_target import is_rewritten, replay
 from crew.runner.outside.outside import ReviewCall, WorkSeen
@@ -62,7 +63,7 @@ async def gather(
 
 async def seen_at_once(ctx: Context, run: Run, look: WorkSeen) -> Evidence | None:
     """A fault that the worktree shows without running anything; None if there is none."""
-    head, outside = look.head, ctx.outside
+    head = look.head
     if look.refused:
         return Evidence(head=head, refused=look.refused)
     if look.nested:
@@ -71,13 +72,32 @@ async def seen_at_once(ctx: Context, run: Run, look: WorkSeen) -> Evidence | Non
         return Evidence(head=head, off_head=look.off_head)
     if look.uncommitted:
         return Evidence(head=head, uncommitted=look.uncommitted)
-    if not run.merge_commit:
-        return None
+    return await _fault_of_merge(ctx, run, head) if run.merge_commit else None
+
+
+async def _fault_of_merge(ctx: Context, run: Run, head: str) -> Evidence | None:
+    """Whether the commit that had to be merged is not, or not with all of both sides."""
+    outside = ctx.outside
     if not await outside.contains(ancestor=run.merge_commit, descendant=head):
         return Evidence(head=head, unmerged=True)
+    if await _is_known_merge(ctx, run, head):
+        return None
     if lost := await outside.lost_sides(run, head=head):
         return Evidence(head=head, lost_sides=lost)
+    if ctx.world().runs[run.id].state == RunState.REVIEWING:
+        ctx.record([noted(ctx.world().runs[run.id], "merge_kept", at=ctx.now(), merge_kept=head)])
     return None
+
+
+async def _is_known_merge(ctx: Context, run: Run, head: str) -> bool:
+    """Whether this merge was found to keep both sides before, or a person took it as it is.
+
+    Commits after a sound merge may change all of it, as commits after any landing may.
+    """
+    if head == run.merge_accepted:
+        return True
+    kept = run.merge_kept
+    return kept != "" and await ctx.outside.contains(ancestor=kept, descendant=head)
 
 
 async def _gates(ctx: Context, run: Run, head: str) -> GateResult:

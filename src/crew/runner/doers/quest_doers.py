@@ -36,12 +36,13 @@ async def check_stage(ctx: Context, command: Command) -> list[Fact]:
     run, task = ctx.run(command)
     await ctx.outside.clear_locks(task)
     try:
-        return await _check_stage(ctx, run, task)
+        return await stage_checked(ctx, run, task)
     except ReviewerPaused:
         return _still(ctx, run, lambda world, now: review_waits(world, now, at=ctx.now()))
 
 
-async def _check_stage(ctx: Context, run: Run, task: Task) -> list[Fact]:
+async def stage_checked(ctx: Context, run: Run, task: Task) -> list[Fact]:
+    """As `check_stage`; raises if a reviewer is paused."""
     look = await ctx.outside.look_at(task)
     if look is None:
         return worktree_lost(task, at=ctx.now())

@@ -23,7 +23,7 @@ from crew.domain.tasks.task_outcomes import (
 from crew.domain.terminals import dialogs, terminal_outcomes
 from crew.runner.doers.context import Context, Doer, kept
 from crew.runner.doers.evidence import ReviewerPaused, gather, newest_base
-from crew.runner.doers.quest_doers import check_stage, write_items
+from crew.runner.doers.quest_doers import check_stage, stage_checked, write_items
 from crew.runner.doers.rewritten_target import is_rewritten
 from crew.runner.doers.step_doers import step
 
@@ -63,6 +63,15 @@ async def _look_and_decide(
         return []  # given up during the check
     lead = lead_of(ctx.world(), run)
     return checked(ctx.world(), run, lead, evidence, rules=ctx.rules, at=ctx.now())
+
+
+async def check_accepted(ctx: Context, command: Command) -> list[Fact]:
+    """Check a merge that a person accepted. A reviewer that is paused is an error here."""
+    run, task = ctx.run(command)
+    await ctx.outside.clear_locks(task)
+    if lead_of(ctx.world(), run).check is commands.CheckStage:
+        return await stage_checked(ctx, run, task)
+    return await _look_and_decide(ctx, command)
 
 
 async def inspect(ctx: Context, command: Command) -> list[Fact]:
@@ -183,4 +192,5 @@ RUN_DOERS: Mapping[type[Command], Doer] = {
     commands.AnswerDialog: answer_dialog,
     commands.CloseTerminal: close_terminal,
     commands.Inspect: inspect,
+    commands.CheckAccepted: check_accepted,
 }

@@ -32,6 +32,9 @@ CHECKING = HOUSEKEEPING | {CommandKind.INSPECT}
 LANDING = HOUSEKEEPING | {CommandKind.MERGE_QUEUE, CommandKind.TEST, CommandKind.DELIVER}
 """The commands that `crew merge` may trigger without a runner."""
 
+ACCEPTING = CHECKING | LANDING
+"""The commands that `crew merge --accept` may trigger without a runner."""
+
 Settled = Callable[[World], bool]
 
 

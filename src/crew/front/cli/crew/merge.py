@@ -5,11 +5,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+import click
+
 from crew.domain.kernel.errors import CheckFailed, CrewError, TryLater
 from crew.domain.kernel.quotation import MARK
+from crew.domain.merging.merge_requests import accept_hint
 from crew.domain.requests import Request, find_task
-from crew.domain.rows.run import Run
+from crew.domain.rows.run import Ask, Run, RunState
 from crew.domain.rows.task import Task, TaskState
+from crew.domain.runs.complaints import WHY
 from crew.domain.world import World
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
@@ -18,7 +22,7 @@ from crew.front.cli.output import narrate, print_json
 from crew.front.cli.params import subject_argument
 from crew.front.cli.resolve_ids import task_of
 from crew.front.cli.setup.gate_notice import check_gate
-from crew.runner.requests.ask_crew import LANDING, ask
+from crew.runner.requests.ask_crew import ACCEPTING, LANDING, ask
 from crew.runner.views.row_views import task_view
 from crew.store.database import open_database
 from crew.store.fact_log import load_world
@@ -33,14 +37,21 @@ SILENT_S = 2.0
 LOOK_EVERY_S = 0.5
 
 
-@command("merge", example="crew merge 12\ncrew merge A")
+@command("merge", example="crew merge 12\ncrew merge A\ncrew merge 12 --accept")
 @subject_argument()
+@click.option(
+    "--accept",
+    is_flag=True,
+    help="Take a merge that was refused because it drops a part of one side.",
+)
 @pass_call
-def merge(call: Call, subject: str) -> None:
+def merge(call: Call, subject: str, *, accept: bool) -> None:
     """Merge a done task now.
 
     It joins the queue, is tested together with what landed before it, and is delivered to the
-    target branch. Exit code 6 if the queue sent it back, 75 if its delivery still waits.
+    target branch. With --accept, the check that a merge keeps both sides is overruled for the
+    commit that it refused last; the gate and the reviews of the task must still pass. Exit code 5
+    if no merge was refused, 6 if a check fails or the queue sent it back, 75 if it still waits.
     """
     workplace = call.workplace()
     task = task_of(workplace, subject)
@@ -48,17 +59,26 @@ def merge(call: Call, subject: str) -> None:
     is_merged = row is not None and row.state == TaskState.MERGED
     if not is_merged:
         check_gate(workplace, workplace.root)
-    request = Request(verb="look" if is_merged else "merge", args={"task": task})
+    verb = "look" if is_merged else "accept" if accept else "merge"
 
     def settled(world: World) -> bool:
         now = world.tasks.get(task)
         if now is None:
             return False
+        run = world.runs.get(now.run or "")
+        if run is not None and run.state == RunState.REVIEWING:
+            return not accept or run.question != ""
         is_blocked = now.awaits_delivery and world.queues[now.target].waiting != ""
         return now.state != TaskState.DONE or is_blocked
 
     with _narrated(call, workplace, task):
-        ask(workplace, request, settled=settled, only=LANDING, timeout_s=PATIENCE_S)
+        ask(
+            workplace,
+            Request(verb=verb, args={"task": task}),
+            settled=settled,
+            only=ACCEPTING if accept else LANDING,
+            timeout_s=PATIENCE_S,
+        )
     _tell(call, workplace, task)
 
 
@@ -92,6 +112,9 @@ def _watch(call: Call, workplace: "Workplace", task: str, over: threading.Event)
 def waits_for(world: World, task: str) -> str:
     """What a task that is to be merged waits for now."""
     row = world.tasks.get(task)
+    run = world.runs.get(row.run or "") if row is not None else None
+    if run is not None and run.state == RunState.REVIEWING:
+        return "is checked: gate and reviews"
     if row is None or not (row.is_queued or row.awaits_delivery):
         return "waits for another crew command to end"
     queue = world.queues.get(row.target)
@@ -105,6 +128,8 @@ def waits_for(world: World, task: str) -> str:
 
 
 def _why(run: Run) -> str:
+    if not run.error and run.ask == Ask.LOST_SIDE:
+        return WHY[Ask.LOST_SIDE]
     if not run.error and run.merge_commit:
         files = ", ".join(map(one_line, run.merge_paths))
         return f"it conflicts with {run.merge_commit[:12]} in {files}"
@@ -117,12 +142,7 @@ def _tell(call: Call, workplace: "Workplace", task: str) -> None:
     if row.awaits_delivery:
         raise late(world, row)
     if row.state != TaskState.MERGED:
-        run = world.runs.get(row.run or "")
-        why = _why(run) if run else ""
-        raise CheckFailed(
-            f"task {task} was not merged, it is {row.state}{': ' + why if why else ''}",
-            hint=f"`crew show {task}` shows why; `crew run` lets an agent continue it",
-        )
+        raise _not_merged(world, row)
     if call.json:
         print_json(task_view(workplace.source.show(task), world))
     else:
@@ -130,6 +150,33 @@ def _tell(call: Call, workplace: "Workplace", task: str) -> None:
         narrate(call, f"task {task} is merged into {row.target}")
         if queue is not None and queue.remedy:
             narrate(call, f"it has submodules that moved; this brings their files: {queue.remedy}")
+
+
+def _not_merged(world: World, task: Task) -> CrewError:
+    run = world.runs.get(task.run or "")
+    if run is not None and run.is_live and run.merge_accepted == run.merge_refused != "":
+        return _accepted(run)
+    why = _why(run) if run else ""
+    return CheckFailed(
+        f"task {task.id} was not merged, it is {task.state}{': ' + why if why else ''}",
+        hint=f"{accept_hint(world, task) or f'`crew show {task.id}` shows why'}; "
+        "`crew run` lets an agent continue it",
+    )
+
+
+def _accepted(run: Run) -> CrewError:
+    """The error for a task whose merge is accepted while something else is due before it lands."""
+    if run.error:
+        why = f"could not be checked: {one_line(run.error)}"
+    elif run.stepping:
+        why = "an agent is at work on it; the merge counts if it leaves that commit as it is"
+    else:
+        why = "more of its work is due before it can land"
+    return TryLater(
+        f"the merge {run.merge_accepted[:12]} of task {run.task} is accepted; {why}",
+        hint="`crew run` continues it",
+        code="accepted",
+    )
 
 
 def late(world: World, task: Task) -> TryLater:

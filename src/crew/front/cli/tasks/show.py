@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from crew.domain.kernel.errors import NotFound
 from crew.domain.kernel.names import task_id
+from crew.domain.merging.merge_requests import refused_merge
 from crew.domain.quests.position import ENDLESS
 from crew.domain.rows.task import FINISHED
 from crew.domain.rows.task_item import blockers
@@ -120,6 +121,7 @@ def whole_view(workplace: "Workplace", world: World, task: str) -> dict[str, Any
         "gate": (row.gate if row else "") or None,
         "runs_code": list(code_changes(workplace, row)) if row else [],
         "quest": quest_part(world, row) if row else None,
+        "merge_refused": (refused_merge(world, row) if row else "") or None,
         "questions": [
             asked_view(one) for one in open_questions(world.questions.values()) if one.task == task
         ],
@@ -194,6 +196,9 @@ def _waits(view: dict[str, Any]) -> Iterator[str]:
         yield f"waits: {line(pause_line(view['paused']), limit=LONGEST_PAUSE)}"
     if view["awaits_merge"]:
         yield f"waits for its merge: crew merge {view['id']}"
+    if commit := view["merge_refused"]:
+        accept = f"crew merge {view['id']} --accept"
+        yield f"its merge {commit[:12]} drops a part of one side; if that is right: {accept}"
 
 
 def _why_late(view: dict[str, Any]) -> str:

@@ -54,7 +54,10 @@ WHAT_TO_DO = {
         "it conflicts with what landed meanwhile",
         "merge the base branch, resolve the conflicts, commit, and run `crew complete` again",
     ),
-    Ask.LOST_SIDE: ("the merge drops a part of one side", "bring it back and commit"),
+    Ask.LOST_SIDE: (
+        "the merge drops a part of one side",
+        "bring it back, commit, and complete again; `crew merge {task} --accept` if it is right",
+    ),
     Ask.REVIEW: ("the review did not pass", "answer every note, commit, and complete again"),
 }
 
