@@ -561,7 +561,12 @@ def test_a_merge_that_drops_a_side_three_times_asks_a_person():
         world = round_with(world, Evidence(head="h", lost_sides=(LOST,)))
         assert world.runs["1.1"].merge_refused == "h"
     agent, run, task = only(world)
-    assert (run.state, run.agent, task.state, agent.state) == ("working", None, "in_progress", "idle")
+    assert (run.state, run.agent, task.state, agent.state) == (
+        "working",
+        None,
+        "in_progress",
+        "idle",
+    )
     question = world.questions[run.question]
     assert (question.about, question.choices) == ("lost_side", ("accept", "agent", "give up"))
     assert "x = 1" in question.context

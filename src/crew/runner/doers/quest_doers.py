@@ -47,14 +47,17 @@ async def stage_checked(ctx: Context, run: Run, task: Task) -> list[Fact]:
     if look is None:
         return worktree_lost(task, at=ctx.now())
     here = stage_of_run(ctx.world(), run)
-    if here is None or here.does not in PROVING:
-        evidence = await _left(ctx, run, task, look)
+    is_role = here is None or here.does not in PROVING
+    # Without a stage that takes work back, a conflict is resolved at the stage that proves it.
+    evidence = await (_left(ctx, run, task, look) if is_role else seen_at_once(ctx, run, look))
+    if evidence is not None:
+        found = evidence
         facts = _still(
             ctx,
             run,
-            lambda world, now: role_finished(world, now, evidence, rules=ctx.rules, at=ctx.now()),
+            lambda world, now: role_finished(world, now, found, rules=ctx.rules, at=ctx.now()),
         )
-        if not _needs_no_new_look(apply_all(ctx.world(), facts), run):
+        if not is_role or not _needs_no_new_look(apply_all(ctx.world(), facts), run):
             return facts
         ctx.record(facts)
         here = stage_of_run(ctx.world(), run)

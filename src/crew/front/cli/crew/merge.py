@@ -130,7 +130,7 @@ def waits_for(world: World, task: str) -> str:
 def _why(run: Run) -> str:
     if not run.error and run.ask == Ask.LOST_SIDE:
         return WHY[Ask.LOST_SIDE]
-    if not run.error and run.merge_commit:
+    if not run.error and run.merge_commit and run.ask not in {Ask.RED_GATE, Ask.REVIEW}:
         files = ", ".join(map(one_line, run.merge_paths))
         return f"it conflicts with {run.merge_commit[:12]} in {files}"
     return one_line((run.error or run.notes).strip().partition("\n")[0].removeprefix(MARK))
