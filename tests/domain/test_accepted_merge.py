@@ -103,7 +103,7 @@ def test_a_task_that_was_given_up_is_taken_in_a_new_run(waiting):
     assert (run.state, run.merge_accepted, run.merge_commit) == ("reviewing", "h", "c" * 40)
     assert planned(taken, ALONE) == [CheckAccepted(subject="1.2")]
     world.tasks["1"] = replace(world.tasks["1"], worktree="")
-    with raises_code(Conflict, "no_worktree"):
+    with raises_code(Conflict, "worktree_removed"):
         ask(world, "accept", task="1")
 
 

@@ -101,7 +101,7 @@ def _taken_up_again(asked: Asked[object], task: Task, last: Run) -> list[Fact]:
         raise Conflict(
             f"the worktree of task {task.id} is gone",
             hint=f"`crew start {task.id} --headless` brings it back, and then accept it",
-            code="no_worktree",
+            code="worktree_removed",
         )
     refuse_waiting(asked, task)
     lead = asked.leads.of_task(asked.world, task.id)

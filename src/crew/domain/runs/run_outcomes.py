@@ -117,6 +117,13 @@ def checked(
     return [*gated(world, run.task, evidence.gate, at=at), *done]
 
 
+def merge_kept(run: Run, head: str, *, at: float) -> list[Fact]:
+    """Record that the merge in this commit lost nothing of either side."""
+    if run.state != RunState.REVIEWING:
+        return []
+    return [noted(run, "merge_kept", at=at, merge_kept=head)]
+
+
 def not_checked(run: Run, reason: str, *, at: float) -> list[Fact]:
     """Record why the check could not be made; the next runner makes it."""
     return [noted(run, "not_checked", at=at, error=reason)] if run.is_live else []

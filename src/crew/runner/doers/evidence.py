@@ -16,6 +16,7 @@ from crew.domain.rows.task import Task
 from crew.domain.runs.complaints import Evidence
 from crew.domain.runs.gate import NO_GATE, GateResult
 from crew.domain.runs.message_outcomes import given, messages_for, messages_read
+from crew.domain.runs.run_outcomes import merge_kept
 from crew.domain.runs.verdicts import (
     complaints,
     in_this_review,
@@ -24,7 +25,6 @@ from crew.domain.runs.verdicts import (
     review_lost,
     still_to_ask,
 )
-from crew.domain.world import noted
 from crew.runner.doers.context import Context
 from crew.runner.doers.rewritten_target import is_rewritten, replay
 from crew.runner.outside.outside import ReviewCall, WorkSeen
@@ -84,8 +84,7 @@ async def _fault_of_merge(ctx: Context, run: Run, head: str) -> Evidence | None:
         return None
     if lost := await outside.lost_sides(run, head=head):
         return Evidence(head=head, lost_sides=lost)
-    if ctx.world().runs[run.id].state == RunState.REVIEWING:
-        ctx.record([noted(ctx.world().runs[run.id], "merge_kept", at=ctx.now(), merge_kept=head)])
+    ctx.record(merge_kept(ctx.world().runs[run.id], head, at=ctx.now()))
     return None
 
 
