@@ -171,6 +171,19 @@ def test_a_repaired_merge_needs_nobody(refused):
     assert sorted(scene.git("show", "main:shared").split()) == ["one", "two"]
 
 
+def test_after_a_sound_merge_what_a_gate_asks_for_may_change_either_side(scene):
+    scene.configure("[complete]\ncommand = '! grep -qs one shared || ! grep -qs two shared'\n")
+    both = (
+        "git merge -q main || { cat $SCENE/work-1 $SCENE/work-2 > shared; git commit -qam both; }"
+    )
+    fewer = 'cp "$SCENE/work-2" shared; git commit -qam fewer'
+    resolve = f'if [ -e "$SCENE/merged" ]; then {fewer}; else touch "$SCENE/merged"; {both}; fi\n'
+    said = two_tasks(scene, "one\n", "two\n", resolve)
+    assert said.code == 0, said
+    assert {tuple(asks(scene, task)) for task in "12"} == {(), ("conflict", "red_gate")}
+    assert scene.git("show", "main:shared") == "two"
+
+
 def test_nothing_is_accepted_that_was_not_refused(scene):
     scene.ok("new", "--title", "one")
     scene.refused(5, "nothing_to_accept", "merge", "1", "--accept")

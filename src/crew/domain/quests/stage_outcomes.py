@@ -26,7 +26,7 @@ from crew.domain.rules import Rules
 from crew.domain.runs.complaints import Evidence, complaint, refusal
 from crew.domain.runs.next_round import sent_back
 from crew.domain.runs.run_holder import agent_of, freed
-from crew.domain.runs.run_outcomes import completed
+from crew.domain.runs.run_outcomes import completed, merge_kept
 from crew.domain.world import FactDraft, World, noted
 
 QUEST = QuestLead()
@@ -50,7 +50,9 @@ def role_finished(
 ) -> list[Fact]:
     """Route the run after a role sent `complete`, if the evidence has no complaint."""
     draft = FactDraft(world)
-    draft.add(*_led_on(world, run, evidence, rules=rules, at=at))
+    draft.add(*merge_kept(run, evidence, at=at))
+    run = draft.world.runs[run.id]
+    draft.add(*_led_on(draft.world, run, evidence, rules=rules, at=at))
     draft.add(*_put_off(draft.world, run, at=at))
     return draft.facts
 

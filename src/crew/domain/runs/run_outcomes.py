@@ -109,19 +109,31 @@ def checked(
     world: World, run: Run, lead: Lead, evidence: Evidence, *, rules: Rules, at: float
 ) -> list[Fact]:
     """Decide what follows from crew's own evidence, because DONE alone proves nothing."""
+    draft = FactDraft(world)
+    draft.add(*merge_kept(run, evidence, at=at))
+    world, run = draft.world, draft.world.runs[run.id]
     ask, notes = complaint(evidence)
     if ask is not None:
         told = refusal(evidence, ask)
-        return sent_back(world, run, lead, ask=ask, notes=notes, rules=rules, at=at, **told)
-    done = completed(world, run, lead, evidence.head, at=at)
-    return [*gated(world, run.task, evidence.gate, at=at), *done]
+        draft.add(*sent_back(world, run, lead, ask=ask, notes=notes, rules=rules, at=at, **told))
+        return draft.facts
+    draft.add(*gated(world, run.task, evidence.gate, at=at))
+    draft.add(*completed(draft.world, run, lead, evidence.head, at=at))
+    return draft.facts
 
 
-def merge_kept(run: Run, head: str, *, at: float) -> list[Fact]:
-    """Record that the merge in this commit lost nothing of either side."""
-    if run.state != RunState.REVIEWING:
+def merge_kept(run: Run, evidence: Evidence, *, at: float) -> list[Fact]:
+    """Record once that a merge lost nothing of either side, if this evidence looked at it."""
+    is_due = run.merge_commit and not run.merge_kept and evidence.head != run.merge_accepted
+    if not is_due or evidence.unmerged or complaint(evidence)[0] in _BEFORE_THE_MERGE:
         return []
-    return [noted(run, "merge_kept", at=at, merge_kept=head)]
+    return [noted(run, "merge_kept", at=at, merge_kept=evidence.head)]
+
+
+_BEFORE_THE_MERGE = frozenset(
+    {Ask.REFUSED, Ask.NESTED, Ask.OFF_HEAD, Ask.UNCOMMITTED, Ask.LOST_SIDE}
+)
+"""Complaints after which nothing is known about the merge, or nothing good."""
 
 
 def not_checked(run: Run, reason: str, *, at: float) -> list[Fact]:

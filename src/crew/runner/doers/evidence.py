@@ -16,7 +16,6 @@ from crew.domain.rows.task import Task
 from crew.domain.runs.complaints import Evidence
 from crew.domain.runs.gate import NO_GATE, GateResult
 from crew.domain.runs.message_outcomes import given, messages_for, messages_read
-from crew.domain.runs.run_outcomes import merge_kept
 from crew.domain.runs.verdicts import (
     complaints,
     in_this_review,
@@ -84,7 +83,6 @@ async def _fault_of_merge(ctx: Context, run: Run, head: str) -> Evidence | None:
         return None
     if lost := await outside.lost_sides(run, head=head):
         return Evidence(head=head, lost_sides=lost)
-    ctx.record(merge_kept(ctx.world().runs[run.id], head, at=ctx.now()))
     return None
 
 
