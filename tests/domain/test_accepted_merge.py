@@ -123,6 +123,19 @@ def test_a_step_that_is_under_way_goes_on():
     assert ask(taken, "accept", task="1") == taken
 
 
+def test_a_choice_that_comes_after_another_question_changes_only_the_answer(waiting):
+    waiting.runs["1.1"] = replace(waiting.runs["1.1"], question="q2")
+    world = ask(waiting, "answer", question="q1", text="agent")
+    assert world.runs["1.1"] == waiting.runs["1.1"]
+    assert world.questions["q1"].state == "answered"
+
+
+def test_a_done_task_joins_the_queue():
+    done = check(holding("done"), Evidence(head="h", gate_passed=True))
+    done.tasks["1"] = replace(done.tasks["1"], queued_at=None)
+    assert ask(done, "accept", task="1").tasks["1"].queued_at == 9.0
+
+
 def test_another_complaint_withdraws_the_offer():
     world = check(holding("done", run_merge_commit="c"), REFUSED)
     world.runs["1.1"] = replace(world.runs["1.1"], state="reviewing", agent=None)

@@ -5,11 +5,13 @@ import time
 import pytest
 
 from crew.domain.runs.lost_sides import (
+    MOST_FILES,
     MOST_LINES,
     MOST_SHOWN,
     LostSide,
     Versions,
     lost_sides,
+    words_of,
 )
 
 TASK, LANDED = "task", "landed"
@@ -268,3 +270,30 @@ def test_versions_with_nothing_in_common_are_judged_in_reasonable_time():
     began = time.process_time()
     lost_sides({"f": _versions(*texts)})
     assert time.process_time() - began < 20
+
+
+def test_lines_that_repeat_in_another_rhythm_are_compared_one_by_one():
+    base, theirs = "a|b|a|b|c|c|", "b|a|a|c|b|c|x|"
+    assert judged({"f": (base, base, theirs, base)}) == {("f", LANDED, "missing", "x")}
+
+
+def test_of_many_files_the_first_are_told():
+    lost = lost_sides({f"f{n}": _versions(b"", b"", b"x", b"") for n in range(MOST_FILES + 2)})
+    words = words_of(lost)
+    assert "> f0" in words
+    assert "> (and 2 more files)" in words
+    assert f"> f{MOST_FILES}" not in words
+
+
+def test_two_lines_that_both_sides_add_at_two_places_stay_twice():
+    lost = judged({"f": ("x|y|z|", "a|b|x|y|z|", "x|y|z|a|b|", "a|b|x|y|z|")})
+    assert lost == {("f", LANDED, "missing", "a", "b")}
+
+
+def test_whose_lines_are_lost_is_told():
+    mine = lost_sides(
+        {"f": _versions(b"x", b"x\na\nb", b"x", b"x"), "g": _versions(b"", None, b"", b"")}
+    )
+    words = words_of(mine)
+    assert "2 lines of this task are missing:" in words
+    assert "the file that this task removed is there again" in words
