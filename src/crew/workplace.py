@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crew.domain.kernel.errors import Conflict, CrewError
+from crew.domain.kernel.errors import Conflict, CrewError, NotFound
 from crew.domain.rows.run import Run
 from crew.domain.rules import Rules
 from crew.find_crew import load_folder
@@ -159,6 +159,22 @@ class Workplace:
         from crew.git.repository import branch_around  # noqa: PLC0415 - lists do without git
 
         return branch_around(self.repo, place, agents=self.worktrees)
+
+    def base_of_new(self, named: str | None, *, place: Path) -> str | None:
+        """The branch that a new task starts from and lands on; None for the target of merges.
+
+        If none is named, `[tasks] new_task_base` decides whether it is the branch around `place`.
+        """
+        if not named and self.settings.tasks.new_task_base == "current":
+            around = self.branch_around(place)
+            named = around if around != self.target else None
+        if named and not self.has_branch(named):
+            raise NotFound(
+                f"there is no branch {named!r}",
+                hint="`git branch` lists them",
+                code="unknown_branch",
+            )
+        return named or None
 
     def has_branch(self, branch: str) -> bool:
         from crew.git.repository import has_branch  # noqa: PLC0415 - lists do without git

@@ -16,7 +16,7 @@ from front.quest_scene import asked, complete, drained, questing, signal, step, 
 WHOLE = {
     *("id", "title", "state", "workflow", "stage", "slots", "steps_done", "steps_all"),
     *("cost_usd", "known_cost_usd", "input_tokens", "output_tokens", "created", "questions"),
-    *("request", "plan_number", "steps", "given_up", "steps_merged"),
+    *("base", "request", "plan_number", "steps", "given_up", "steps_merged"),
 }
 WALKED = {
     *("task", "status", "walk", "stage", "role", "agent", "kind", "branch", "session", "sessions"),
@@ -58,6 +58,21 @@ def test_a_new_quest_prints_its_id_and_says_how_to_go_on(small):
     assert (
         "quest: its request, at plan (`crew quest show 1` shows more)" in small.ok("show", "1").out
     )
+
+
+def test_a_quest_starts_from_the_branch_that_is_checked_out_and_lands_there(scene):
+    """Its items land on the quest's own branch, and main gets nothing of it."""
+    scene.git("checkout", "-q", "-b", "feature")
+    scene.git("commit", "-q", "--allow-empty", "-m", "on the feature")
+    main, feature = scene.git("rev-parse", "main"), scene.git("rev-parse", "feature")
+    questing(scene, {"a": {"writer": [written("a.txt")]}}, step("a"))
+    made = scene.ok("quest", "new", "Request", "--workflow", "small", "--json").json
+    assert made["base"] == "feature"
+    assert drained(scene).code == 0
+    assert scene.ok("show", "2", "--json").json["base"] == "crew-1"
+    assert scene.git("rev-parse", "main") == main
+    assert scene.git("show", "feature:a.txt") == "x"
+    assert scene.git("merge-base", feature, "feature") == feature
 
 
 def test_a_new_quest_is_one_whole_document_in_json(small):

@@ -137,6 +137,25 @@ def test_a_new_task_starts_from_the_branch_that_is_checked_out(scene):
     assert scene.ok("show", "2", "--json").json["base"] != "feature"
 
 
+@pytest.mark.parametrize("made", [("new", "--title", "x"), ("quest", "new", "x"), ("loop", "x")])
+def test_whatever_makes_a_task_starts_it_from_the_same_branch(scene, made):
+    """The branch that is checked out, or the one that is named, or what the config says."""
+    scene.git("branch", "other")
+    scene.git("checkout", "-q", "-b", "feature")
+    loud = made[0] == "loop"  # it also works on its task, which needs no more than to fail here
+    scene.plan("1", "fail")
+    for number, (option, base) in enumerate(
+        [((), "feature"), (("--base", "other"), "other"), ((), "main")], start=1
+    ):
+        if base == "main":
+            scene.configure('[tasks]\nnew_task_base = "default"\n')
+        scene.crew(*made, *option) if loud else scene.ok(*made, *option)
+        shown = scene.ok("show", str(number), "--json").json["base"] or "main"
+        assert shown == base, (number, option)
+    scene.refused(3, "unknown_branch", *made, "--base", "nowhere")
+    assert len(scene.ok("list", "-a", "--json").json) == 3
+
+
 def _base(scene, *args, **more) -> str | None:
     task = scene.ok(*args, "new", "--title", "x", **more).out.strip()
     return scene.ok("show", task, "--json").json["base"]

@@ -63,6 +63,14 @@ def test_work_is_waited_for_read_and_retried(scene, ask):
         scene.ok("stop", "--now")
 
 
+def test_a_task_and_a_quest_can_name_their_branch(scene, ask):
+    scene.git("branch", "other")
+    assert ask("create-task", title="one", base="other")["base"] == "other"
+    made = ask("create-quest", request="two", workflow="solo", base="other")
+    assert made["base"] == "other"
+    assert "no branch 'nowhere'" in ask("create-task", title="x", base="nowhere", refused=True)
+
+
 def test_quests_are_begun_listed_shown_and_cancelled(scene, ask):
     made = ask("create-quest", request="-f\nA page for logins.", workflow="solo")
     assert made["title"] == "-f"

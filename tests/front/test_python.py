@@ -17,6 +17,7 @@ from crew.runner.requests.runner_pipe import ask_runner
 from crew.system.processes.ownership import find_process
 from front.conftest import CREW, until
 from front.quest_scene import asked, questing, step, written
+from refusals import raises_code
 
 ROOT = Path(__file__).parents[2]
 
@@ -118,6 +119,19 @@ def test_a_quest_asks_and_is_answered_and_goes_on(scene, crew):
     assert crew.find_quest("1").show()["steps_done"] == 1
     with pytest.raises(NotFound):
         crew.find_quest("2")
+
+
+def test_tasks_and_quests_start_from_the_branch_that_is_checked_out_or_named(scene, crew):
+    scene.git("branch", "other")
+    scene.git("checkout", "-q", "-b", "feature")
+    assert crew.new_task("one").base == "feature"
+    assert crew.new_task("two", base="other").base == "other"
+    assert crew.quest("three", workflow="solo").show()["base"] == "feature"
+    assert crew.quest("four", workflow="solo", base="other").show()["base"] == "other"
+    for call in (crew.new_task, crew.quest):
+        with raises_code(NotFound, "unknown_branch", "nowhere"):
+            call("five", base="nowhere")
+    assert len(crew.tasks()) == 4
 
 
 def _idle(scene):

@@ -11,7 +11,7 @@ from crew.domain.agents.agent_kinds import refuse_unusable
 from crew.domain.kernel.errors import CrewError, UsageError
 from crew.domain.requests import Request
 from crew.domain.rows.task import TaskState
-from crew.domain.rows.task_item import QUEST_LABEL
+from crew.domain.rows.task_item import QUEST_LABEL, TaskItem
 from crew.domain.rows.workflow import Does, Stage, Workflow, as_text, from_text
 from crew.domain.world import World
 from crew.runner.requests.ask_crew import ask
@@ -26,11 +26,17 @@ MOST_SLOTS = 50
 
 
 def begin_quest(
-    workplace: Workplace, text: str, *, workflow: str = "quest", slots: int | None = None
+    workplace: Workplace,
+    text: str,
+    *,
+    workflow: str = "quest",
+    slots: int | None = None,
+    base: str | None = None,
 ) -> str:
     """Begin a quest and return its id, which is its task's; a refusal leaves no task behind.
 
-    A task that was made for the same request right before a crash is used again.
+    `base` is the branch that the quest's branch starts from and lands on; None for the target of
+    merges. A task that was made for the same request right before a crash is used again.
     """
     if not text.strip():
         raise UsageError(
@@ -48,7 +54,7 @@ def begin_quest(
             code="slot_count",
         )
     title, _, _ = text.strip().partition("\n")
-    new = NewTask(title=title[:120], body=text.strip(), labels=(QUEST_LABEL,))
+    new = NewTask(title=title[:120], body=text.strip(), labels=(QUEST_LABEL,), base=base)
     task = _find_unbegun(workplace, new) or workplace.source.add(new, at=time.time())
     args = {"task": task, "workflow": workflow, "definition": as_text(found), "slots": wanted}
     try:
@@ -67,12 +73,15 @@ def quest_workflow(workplace: Workplace, quest: str) -> Workflow:
 
 def _find_unbegun(workplace: Workplace, new: NewTask) -> str | None:
     begun = load_world(workplace.db).quests
-    wanted = checked_task(new)
+    wanted = _identity(checked_task(new))
     for item in workplace.snapshot().items:
-        is_same = (item.title, item.body, item.labels) == (wanted.title, wanted.body, wanted.labels)
-        if is_same and item.status == TaskState.TODO and item.id not in begun:
+        if _identity(item) == wanted and item.status == TaskState.TODO and item.id not in begun:
             return item.id
     return None
+
+
+def _identity(task: NewTask | TaskItem) -> tuple[object, ...]:
+    return task.title, task.body, task.labels, task.base or None
 
 
 def cancel_quest(workplace: Workplace, quest: str, *, reason: str = "") -> None:

@@ -80,6 +80,12 @@ def one_agent(agent: str | None, worker: str | None) -> str | None:
     return agent or worker
 
 
+base_option = click.option(
+    "--base",
+    metavar="BRANCH",
+    help="Branch to start from and to land on.  [default: tasks.new_task_base]",
+)
+
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 
 

@@ -94,13 +94,19 @@ def _list(args: Args) -> CommandLine:
 
 def _new(args: Args) -> CommandLine:
     named = _options(
-        args, title="title", after="after", labels="label", priority="priority", agent="agent"
+        args,
+        title="title",
+        after="after",
+        labels="label",
+        priority="priority",
+        agent="agent",
+        base="base",
     )
     return CommandLine(("new", "--body=-", *named), stdin=args.get("body", ""))
 
 
 def _quest_new(args: Args) -> CommandLine:
-    named = _options(args, workflow="workflow", slots="slots")
+    named = _options(args, workflow="workflow", slots="slots", base="base")
     return CommandLine(("quest", "new", *named, "-"), stdin=args["request"])
 
 

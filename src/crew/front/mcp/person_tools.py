@@ -18,6 +18,9 @@ PERSON_INSTRUCTIONS = (
 
 _TASK = text_field("The id of the task, such as 12.")
 _QUEST = text_field("The id of the quest, such as 12.")
+_BASE = text_field(
+    "The branch to start from and to land on. Default: as the setting tasks.new_task_base says."
+)
 
 
 def _count(description: str) -> dict[str, Any]:
@@ -76,6 +79,7 @@ PERSON_TOOLS = (
             "labels": texts_field("Labels."),
             "priority": _count("0 (first) to 4 (last). Default: 2."),
             "agent": text_field("The kind of agent, such as claude. Default: the configured one."),
+            "base": _BASE,
         },
         required=("title",),
     ),
@@ -90,6 +94,7 @@ PERSON_TOOLS = (
             "request": text_field("The request; its first line is the title."),
             "workflow": text_field("solo, pair, claudex, plan, quest, or one of your own."),
             "slots": _count("How many items run in parallel."),
+            "base": _BASE,
         },
         required=("request",),
     ),

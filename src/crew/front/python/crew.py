@@ -71,8 +71,8 @@ class Crew:
 
     def __init__(self, path: str | Path = ".", *, init: bool = False) -> None:
         """`init` sets up `.crew/` first, as `crew init` does."""
-        place = Path(path)
-        self._workplace = make_workplace(place) if init else find_workplace(place)
+        self._place = Path(path)
+        self._workplace = make_workplace(self._place) if init else find_workplace(self._place)
 
     def __enter__(self) -> Self:
         return self
@@ -97,12 +97,22 @@ class Crew:
         labels: tuple[str, ...] = (),
         priority: int = 2,
         agent: str | None = None,
+        base: str | None = None,
     ) -> TaskItem:
-        """Create a task; `after` are the ids of tasks that it waits for."""
+        """Create a task; `after` are the ids of tasks that it waits for.
+
+        `base` is the branch that it starts from and lands on, by default as for `crew new`.
+        """
         refuse_agents(self.root, "a new task from Python")
         source = self._workplace.source
         new = NewTask(
-            title=title, body=body, deps=after, labels=labels, priority=priority, agent=agent
+            title=title,
+            body=body,
+            deps=after,
+            labels=labels,
+            priority=priority,
+            agent=agent,
+            base=self._workplace.base_of_new(base, place=self._place),
         )
         task = source.add(new, at=time.time())
         wake(self._workplace)
@@ -119,11 +129,20 @@ class Crew:
         ]
 
     def quest(
-        self, text: str, *, workflow: str = "quest", slots: int | None = None
+        self,
+        text: str,
+        *,
+        workflow: str = "quest",
+        slots: int | None = None,
+        base: str | None = None,
     ) -> "QuestHandle":
-        """Begin a quest; the first line of the text is its title."""
-        made = self._do(lambda here: begin_quest(here, text, workflow=workflow, slots=slots))
-        return QuestHandle(self, made)
+        """Begin a quest; the first line of the text is its title, and `base` as for a task."""
+
+        def deed(here: Workplace) -> str:
+            branch = here.base_of_new(base, place=self._place)
+            return begin_quest(here, text, workflow=workflow, slots=slots, base=branch)
+
+        return QuestHandle(self, self._do(deed))
 
     def quests(self) -> list["QuestHandle"]:
         return [QuestHandle(self, one) for one in load_world(self._workplace.db).quests]

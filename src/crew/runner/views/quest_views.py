@@ -36,6 +36,7 @@ def quest_line(world: World, quest: Quest) -> dict[str, Any]:
         "title": task.title if task else "",
         "state": quest.state,
         "workflow": quest.workflow,
+        "base": (task.target if task else "") or None,
         "stage": base.stage,
         "slots": quest.slots,
         "steps_done": done,

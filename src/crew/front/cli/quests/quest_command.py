@@ -21,7 +21,7 @@ from crew.domain.world import World
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import CrewGroup, command
 from crew.front.cli.output import dollars, narrate, print_json, say, table
-from crew.front.cli.params import text_or_stdin
+from crew.front.cli.params import base_option, text_or_stdin
 from crew.front.cli.quests.quest_drawing import quest_drawing
 from crew.front.cli.quests.quest_table import quest_table, steps_words
 from crew.front.cli.quests.workflow_drawing import expected_sessions
@@ -69,12 +69,14 @@ def quest() -> None:
     type=click.IntRange(1, MOST_SLOTS),
     help="Items to run in parallel.  [default: the workflow's]",
 )
+@base_option
 @pass_call
-def new(call: Call, text: str, workflow: str, slots: int | None) -> None:
+def new(call: Call, text: str, workflow: str, slots: int | None, base: str | None) -> None:
     """Begin a quest; `crew run` works on it."""
     workplace = call.workplace()
     request = text_or_stdin(text) or ""
-    made = begin_quest(workplace, request, workflow=workflow, slots=slots)
+    branch = workplace.base_of_new(base, place=call.directory)
+    made = begin_quest(workplace, request, workflow=workflow, slots=slots, base=branch)
     if call.json:
         print_json(load_view(workplace, made))
         return

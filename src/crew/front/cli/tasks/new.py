@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from crew.domain.kernel.errors import NotFound, UsageError
+from crew.domain.kernel.errors import UsageError
 from crew.domain.rows.task_item import DEFAULT_PRIORITY
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.output import print_json, say
-from crew.front.cli.params import one_agent, text_or_stdin, worker_option
+from crew.front.cli.params import base_option, one_agent, text_or_stdin, worker_option
 from crew.front.cli.tab_completion import complete_kinds, complete_tasks
 from crew.front.cli.tasks.drafts import (
     TaskDraft,
@@ -55,7 +55,7 @@ crew new --from tasks.md"""
     metavar="N",
     help="GitHub issue; without --title, `gh` supplies title and text.",
 )
-@click.option("--base", metavar="BRANCH", help="Branch to start from and to land on.")
+@base_option
 @click.option(
     "--agent", metavar="A", shell_complete=complete_kinds, help="Agent kind that gets the task."
 )
@@ -130,15 +130,13 @@ def add_drafts(workplace: "Workplace", drafts: list[TaskDraft], *, place: "Path"
 
     `place` is the folder in which the command was started.
     """
-    base = _default_base(workplace, place)
     resolve = functools.cache(functools.partial(_reference, workplace))
-    check_branch = functools.cache(functools.partial(_refuse_no_branch, workplace))
+    base_of = functools.cache(functools.partial(workplace.base_of_new, place=place))
     ready = []
     for draft in drafts:
         if draft.agent:
             workplace.settings.agents.named(draft.agent)
-        check_branch(draft.base or base)
-        ready.append(_resolved(replace(draft, base=draft.base or base), resolve))
+        ready.append(_resolved(replace(draft, base=base_of(draft.base)), resolve))
     ids = _add_all(workplace.source, ready)
     from crew.runner.requests.ask_crew import wake  # noqa: PLC0415 - checked first, then paid for
 
@@ -164,21 +162,6 @@ def _add_all(source: TaskSource, drafts: list[TaskDraft]) -> dict[int, str]:
         if parent is not None:
             source.edit(ids[block], TaskChanges(parent=ids[parent]))
     return ids
-
-
-def _default_base(workplace: "Workplace", place: "Path") -> str | None:
-    """The branch that is checked out there, if the config asks for it and it is not the target."""
-    if workplace.settings.tasks.new_task_base != "current":
-        return None
-    branch = workplace.branch_around(place)
-    return branch if branch != workplace.target else None
-
-
-def _refuse_no_branch(workplace: "Workplace", branch: str | None) -> None:
-    if branch and not workplace.has_branch(branch):
-        raise NotFound(
-            f"there is no branch {branch!r}", hint="`git branch` lists them", code="unknown_branch"
-        )
 
 
 def _resolved(draft: TaskDraft, resolve: Callable[[str], str]) -> TaskDraft:

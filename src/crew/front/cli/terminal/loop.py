@@ -10,7 +10,7 @@ from crew.domain.rows.terms import Terms, read_terms
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.crew.spawn import checked_kind
-from crew.front.cli.params import text_or_stdin
+from crew.front.cli.params import base_option, text_or_stdin
 from crew.front.cli.setup.agent_needs import check_kinds
 from crew.front.cli.setup.gate_notice import check_gate
 from crew.front.cli.tab_completion import complete_kinds
@@ -44,8 +44,9 @@ LONGEST_TITLE = 80
 )
 @click.option("--done", "done_word", default="DONE", help="The word that ends the work.")
 @click.option("--proof", default="", metavar="CMD", help="Command that must also succeed.")
+@base_option
 @pass_call
-def loop(call: Call, /, *, prompt: str, kind: str | None, **wishes: Any) -> int:
+def loop(call: Call, /, *, prompt: str, kind: str | None, base: str | None, **wishes: Any) -> int:
     """Run one task through work and review, in the foreground.
 
     These options apply to every run of the task. If a runner is up, it does the work and this
@@ -61,11 +62,12 @@ def loop(call: Call, /, *, prompt: str, kind: str | None, **wishes: Any) -> int:
     if title is None:
         raise UsageError("the prompt is empty", hint="describe the work", code="empty_prompt")
     worker = checked_kind(workplace, kind)
+    branch = workplace.base_of_new(base, place=call.directory)
     terms = _terms(workplace, worker, wishes)
     reviewers = dict(terms).get("reviewers", workplace.rules.reviewers)
     check_kinds(workplace, (worker, *(reviewers if isinstance(reviewers, tuple) else ())))
     check_gate(workplace, workplace.root)
-    new = NewTask(title=title[:LONGEST_TITLE], body=words, agent=worker, terms=terms)
+    new = NewTask(title=title[:LONGEST_TITLE], body=words, agent=worker, base=branch, terms=terms)
     task = workplace.source.add(new, at=time.time())
     wake(workplace)
     return drive(call, workplace, task)
