@@ -39,6 +39,7 @@ VALUES = {
     "plan": "1. a: ${title}",
     "built": "The parser of ${title}.",
     "brief": "The request: ${title}",
+    "unfinished": "Nobody said ${done_word}.\n",
     "ending": "How it ends: ${ending}.",
 }
 
@@ -59,6 +60,7 @@ OTHERS = {
     "channel_council": "before TURN_COMPLETE",
     "recap": "called for now",
     "brief": "get-quest",
+    "review_unfinished": "Judge whether it is",
 }
 """Prompts whose session ends otherwise, or that are a part of another prompt."""
 

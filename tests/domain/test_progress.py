@@ -488,6 +488,7 @@ WORST = Evidence(
     has_commits=False,
     gate_passed=False,
     gate_output="1 failed",
+    unfinished=True,
 )
 
 
@@ -504,6 +505,7 @@ MENDED_ONE_BY_ONE = [
     ),
     ({"lost_sides": ()}, Ask.NOTHING_COMMITTED, ""),
     ({"has_commits": True}, Ask.RED_GATE, "> 1 failed"),
+    ({"gate_passed": True}, Ask.UNFINISHED, ""),
 ]
 
 
@@ -514,7 +516,7 @@ def test_of_several_faults_the_one_that_hides_the_others_is_told():
         agent, run, _ = only(check(holding("done"), evidence))
         assert (run.state, run.ask, run.notes, run.round) == ("working", ask, notes, 2)
         assert agent.state == "working"
-    assert check(holding("done"), replace(evidence, gate_passed=True)).tasks["1"].state == "done"
+    assert check(holding("done"), replace(evidence, unfinished=False)).tasks["1"].state == "done"
 
 
 def test_long_notes_keep_their_end():

@@ -278,6 +278,73 @@ def test_a_loop_whose_rounds_are_spent_ends_with_6_and_says_why(stage):
     assert manifest(stage)["state"] == "failed"
 
 
+NEVER = f'{WORK}echo x >> "$SCENE/calls"\n'
+SHORT = {"CREW_RUN_MAX_STEPS": "3"}
+
+
+def test_a_loop_whose_agent_never_says_that_it_is_finished_fails_and_keeps_its_work(stage):
+    """The step limit ends the round, and the last round ends the loop."""
+    play(stage, worker=NEVER)
+    said = stage.crew("loop", "Fix it", "--review", "none", "--max-rounds", "2", **SHORT)
+    assert said.code == 6
+    assert (stage.folder / "calls").read_text() == "x\n" * 6
+    run = last_run(stage)
+    assert (run.state, run.round) == ("failed", 2)
+    assert run.error == "gave up after 2 rounds: the step limit of 3 was reached without DONE"
+    assert run.error in said.err
+    assert "crew resume 1" in said.err
+    assert "never said that it is finished" in told(stage, "1.1-2-1")
+    assert stage.git("log", "--format=%s", "main") == "first"
+    assert stage.git("show", "crew-1:file-1") == "2"
+    play(stage, worker=DONE)
+    assert stage.ok("resume", "1").code == 0
+    assert stage.git("show", "main:step-1").startswith("1.2 ")
+
+
+def test_a_loop_is_called_twenty_times_in_its_only_round_and_is_not_merged(stage):
+    play(stage, worker=NEVER)
+    run = json.loads(stage.crew("loop", "Fix it", "--max-rounds", "1", "--json").out)
+    assert (run["state"], run["steps"], run["status"]) == ("failed", 20, "error")
+    assert run["out_of_steps"] is True
+    assert stage.git("log", "--format=%s", "main") == "first"
+
+
+@pytest.mark.parametrize(("verdict", "code"), [("PASS", 0), ("FAIL", 6)])
+def test_a_reviewer_that_passes_unfinished_work_knows_that_it_is_unfinished(stage, verdict, code):
+    """A PASS completes a loop too, but only of somebody who was told."""
+    judge = 'cp "$CREW_PROMPT_FILE" "$SCENE/review"; echo why; echo '
+    play(stage, worker=NEVER, reviewer=f"{judge}{verdict}")
+    terms = ("--review", "single", "--max-rounds", "1")
+    assert stage.crew("loop", "Fix it", *terms, **SHORT).code == code
+    assert "reached its step limit without saying" in (stage.folder / "review").read_text()
+
+
+def test_a_loop_that_says_it_in_a_later_round_is_merged(stage):
+    play(stage, worker=f'{WORK}[ "$CREW_ROUND" = 1 ] || echo DONE\n')
+    run = stage.ok("loop", "Fix it", "--review", "none", "--json", **SHORT).json
+    assert (run["state"], run["round"], run["steps"]) == ("complete", 2, 4)
+    assert run["out_of_steps"] is False
+
+
+def test_a_task_at_its_step_limit_is_checked_and_merged_and_shown_as_such(stage):
+    """For a task the limit ends the round, and the checks decide."""
+    play(stage, worker=NEVER, reviewer='cp "$CREW_PROMPT_FILE" "$SCENE/review"; echo PASS')
+    stage.ok("new", "--title", "Fix it")
+    flags = {**SHORT, "CREW_REVIEW_MODE": "single"}
+    stage.ok("run", "--drain", "--agents", "1", **flags)
+    shown = stage.ok("show", "1", "--json").json
+    assert (shown["status"], shown["run"]["out_of_steps"]) == ("merged", True)
+    assert (
+        "ended at the step limit; the agent never said it was finished" in stage.ok("show", "1").out
+    )
+    assert "reached its step limit without saying" in (stage.folder / "review").read_text()
+    play(stage, worker=DONE)
+    stage.ok("new", "--title", "Fix more")
+    stage.ok("run", "--drain", "--agents", "1", **flags)
+    assert "step limit" not in (stage.folder / "review").read_text()
+    assert "step limit" not in stage.ok("show", "2").out
+
+
 # Beside a runner
 
 

@@ -40,6 +40,7 @@ class Ask(StrEnum):
     FOLLOWED = "followed"
     NO_PLAN = "no_plan"
     NO_SIGNAL = "no_signal"
+    UNFINISHED = "unfinished"
 
 
 NEW_SESSION = frozenset({Ask.FIRST, Ask.RESUMED, Ask.PARTIAL, Ask.ROLE})
@@ -185,6 +186,11 @@ class Run:
     def with_move(self, to: str) -> dict[str, tuple[str, ...]]:
         """The fields that change together with the state: the history of states."""
         return {"history": (*self.history, to)}
+
+    @property
+    def ended_unfinished(self) -> bool:
+        """Whether its last round ended at the step limit, and the agent never said it was done."""
+        return self.out_of_steps and self.state not in {RunState.INIT, RunState.WORKING}
 
     @property
     def is_live(self) -> bool:

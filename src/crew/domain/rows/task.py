@@ -121,6 +121,11 @@ class Task:
     not_before: float | None = None
 
     @property
+    def must_be_finished(self) -> bool:
+        """Whether its agent must say that it is finished: it is a loop, which has such a word."""
+        return "done_word" in dict(self.terms)
+
+    @property
     def is_there(self) -> bool:
         """Whether its source lists it now, so that its text can be read and its state written."""
         return self.missing_at is None and not self.gone

@@ -26,7 +26,8 @@ class Evidence:
 
     `refused` is why git refuses the commits; `off_head` are commits of the task's branch that are
     not in what is checked out. `gate_passed` is None if the gate did not run; `review_notes` are
-    those of reviewers that failed it.
+    those of reviewers that failed it. `unfinished`: nobody has said that the work is finished, and
+    somebody must.
     """
 
     head: str
@@ -42,6 +43,7 @@ class Evidence:
     gate: str = ""
     conflicts: tuple[str, ...] = ()
     review_notes: str | None = None
+    unfinished: bool = False
 
 
 def complaint(evidence: Evidence) -> tuple[Ask | None, str]:
@@ -59,6 +61,7 @@ def complaint(evidence: Evidence) -> tuple[Ask | None, str]:
         (evidence.gate_passed is False, Ask.RED_GATE, output),
         (evidence.conflicts, Ask.CONFLICT, _quoted_lines(evidence.conflicts)),
         (evidence.review_notes is not None, Ask.REVIEW, evidence.review_notes or ""),
+        (evidence.unfinished, Ask.UNFINISHED, ""),
     )
     return next(((ask, notes) for is_wrong, ask, notes in in_order if is_wrong), (None, ""))
 
@@ -95,5 +98,6 @@ WHY = {
     Ask.LOST_SIDE: "its merge drops a part of one side",
     Ask.REVIEW: "the review failed",
     Ask.CHANGES: "a person asked for changes",
+    Ask.UNFINISHED: "its agent used all its steps and never said that it is finished",
     Ask.NO_PLAN: "it says complete and has given no plan",
 }

@@ -147,11 +147,14 @@ def _unresolved(run: Run) -> str:
 
 def _why(run: Run, ask: Ask, rules: Rules) -> str:
     """How the last round ended and what was wrong with it."""
-    if ask not in {Ask.UNCOMMITTED, Ask.NOTHING_COMMITTED}:
+    if ask not in {Ask.UNCOMMITTED, Ask.NOTHING_COMMITTED, Ask.UNFINISHED}:
         return WHY[ask]
     done_word = run.done_word or rules.done_word
+    limit = f"the step limit of {run.step} was reached without {done_word}"
+    if ask == Ask.UNFINISHED:
+        return limit
     if run.out_of_steps:
-        return f"the step limit of {run.step} was reached without {done_word}, and {WHY[ask]}"
+        return f"{limit}, and {WHY[ask]}"
     return f"it said {done_word}, and {WHY[ask]}"
 
 

@@ -41,7 +41,9 @@ def new_question(
     )
 
 
-_WITHOUT_NOTES = frozenset({Ask.CONTINUE, Ask.NO_SIGNAL, Ask.NO_PLAN, Ask.NOTHING_COMMITTED})
+_WITHOUT_NOTES = frozenset(
+    {Ask.CONTINUE, Ask.NO_SIGNAL, Ask.NO_PLAN, Ask.NOTHING_COMMITTED, Ask.UNFINISHED}
+)
 """Asks whose prompts have no room for an answer."""
 
 

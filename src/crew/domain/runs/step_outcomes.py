@@ -57,7 +57,7 @@ def step_found_done(world: World, run: Run, *, at: float) -> list[Fact]:
     agent, lost = world.agents[str(run.agent)], lost_cost(run)
     return [
         noted(run, "step_found_done", at=at, stepping=False, **lost),
-        moved(run, "done", to=RunState.REVIEWING, at=at),
+        moved(run, "done", to=RunState.REVIEWING, at=at, out_of_steps=False),
         moved(agent, "done", to=AgentState.DONE, at=at, pid=None, **lost),
     ]
 

@@ -51,12 +51,14 @@ async def gather(
     if tries_merge and (conflicts := await _conflicts(ctx, task, base, head)):
         return Evidence(head=head, gate_passed=True, conflicts=conflicts)
     notes = await _review(ctx, run, task, head)
+    judged = ctx.rules.reviews_needed(skip=task.skip_review, reviewers=_reviewers(ctx, run)) > 0
     return Evidence(
         head=head,
         gate_passed=True,
         gate_output=gate.output,
         gate=gate.command,
         review_notes=notes,
+        unfinished=not (tries_merge or judged) and task.must_be_finished and run.out_of_steps,
     )
 
 
@@ -138,9 +140,13 @@ async def _conflicts(ctx: Context, task: Task, base: str, head: str) -> tuple[st
 
 async def _review(ctx: Context, run: Run, task: Task, head: str) -> str | None:
     """The notes of the task's reviewers; a PASS of this commit counts whenever it was given."""
-    reviewers = ctx.rules.reviewers if run.reviewers is None else run.reviewers
+    reviewers = _reviewers(ctx, run)
     needed = ctx.rules.reviews_needed(skip=task.skip_review, reviewers=reviewers)
     return await notes_of(ctx, run, task, head, Panel(reviewers=reviewers, needed=needed))
+
+
+def _reviewers(ctx: Context, run: Run) -> tuple[str, ...]:
+    return ctx.rules.reviewers if run.reviewers is None else run.reviewers
 
 
 @frozen

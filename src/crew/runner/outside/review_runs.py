@@ -119,6 +119,7 @@ class Reviews:
             brief=read_brief(workplace.source, call.brief),
             commit=call.commit,
             target=task.target,
+            unfinished=prompt("review_unfinished") if call.run.out_of_steps else "",
         )
         settings = agent_settings(workplace, call.reviewer)
         extra = own_words(workplace.settings.agents.reviewer_prompt, settings.prompt)

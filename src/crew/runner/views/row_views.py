@@ -96,6 +96,7 @@ def run_view(run: Run) -> dict[str, Any]:
             for commit, reviewer, passed in run.verdicts
         ],
         "error": run.error or None,
+        "out_of_steps": run.ended_unfinished,
         "started": moment(run.started_at),
         "ended": moment(run.ended_at),
         "agent": run.agent,

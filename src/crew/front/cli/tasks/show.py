@@ -227,6 +227,8 @@ def _print_history(call: Call, view: dict[str, Any]) -> None:
         rounds = f"round {run['round']}{most}, {counted(run['steps'], 'step')}"
         cost = "cost unknown" if run["cost_usd"] is None else dollars(run["cost_usd"])
         say(f"run {run['id']}: {run['state']}, {_worker(view, run)}, {rounds}, {cost}")
+        if run["out_of_steps"]:
+            say("  its last round ended at the step limit; the agent never said it was finished")
         if run["error"]:
             say(f"  {painted(line(run['error']), 'red', call)}")
     if view["checkpoints"]:

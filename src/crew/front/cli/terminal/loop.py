@@ -53,6 +53,9 @@ def loop(call: Call, /, *, prompt: str, kind: str | None, base: str | None, **wi
     command follows it; Ctrl-C only stops following. Without a runner the work happens in this
     process; Ctrl-C keeps everything, and `crew resume` continues it.
 
+    A round ends at the word of --done, or at the step limit. If the agent never says the word and
+    no reviewer passes the work, the loop fails after --max-rounds; its branch is kept.
+
     Exit code 0: merged. 6: it failed or waits for a person; the last line says why. 75: its
     delivery waits, or it was stopped.
     """

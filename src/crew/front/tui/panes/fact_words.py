@@ -36,6 +36,7 @@ _ASKS: Mapping[str, str] = {
     Ask.ANSWER: "an answer has arrived",
     Ask.NO_PLAN: "there is no plan",
     Ask.NO_SIGNAL: "no signal was sent",
+    Ask.UNFINISHED: "it did not say that it is finished",
 }
 
 _WORDS: Mapping[tuple[str, str], str] = {
