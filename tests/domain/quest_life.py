@@ -171,13 +171,12 @@ class Life:
         if signal == "complete":
             self.look(task)
 
-    def gate(self, task: str, *, passed: bool = True, output: str = "2 failed") -> None:
-        run = self.run(task)
-        self.record(
-            gate_judged(
-                self.world, run, passed=passed, output=output, head=f"head-{task}", at=self.now
-            )
-        )
+    def gate(
+        self, task: str, *, passed: bool = True, output: str = "2 failed", is_same: bool = False
+    ) -> None:
+        told = {"passed": passed, "output": output, "is_same": is_same}
+        judged = gate_judged(self.world, self.run(task), head=f"head-{task}", at=self.now, **told)
+        self.record(judged)
 
     def land(self, task: str) -> None:
         self.record([moved(self.world.tasks[task], "delivered", to="merged", at=self.now)])

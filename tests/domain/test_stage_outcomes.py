@@ -6,6 +6,7 @@ import pytest
 
 from crew.domain.commands import CheckStage
 from crew.domain.quests.position import is_unfinished
+from crew.domain.quests.role_entry import MOST_CONFLICTS
 from crew.domain.quests.stage_outcomes import review_judged, role_finished
 from crew.domain.rows.workflow import Does, Role, Stage, Workflow
 from crew.domain.runs.complaints import Evidence
@@ -308,6 +309,95 @@ def test_what_the_merge_queue_sends_back_too_often_is_asked_about():
     life.gate(task)
     assert life.position(task).state == "blocked"
     assert "siegemaster was called 4 times" in life.question.question
+
+
+CONFLICT = {"ask": "conflict", "notes": "", "merge_paths": ("x",)}
+
+
+def conflicted(life, task, *, times, is_same=True):
+    """It comes back with one conflict after the other, each of them resolved."""
+    for number in range(times):
+        life.send_back(task, **CONFLICT, merge_commit=f"c{number}")
+        if life.position(task).state == "blocked":
+            return number
+        assert life.run(task).role == "spiritmender"
+        life.turn(task)
+        life.gate(task, is_same=is_same)
+        if not is_same:
+            assert life.run(task).role == "siegemaster"
+            life.turn(task)
+        assert life.world.tasks[task].state == "done"
+    return times
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+def test_a_conflict_counts_for_no_role_and_no_gate(is_same):
+    """Nobody failed: 12 conflicts are more than any role or gate has tries."""
+    life, task = built()
+    life.gate(task)
+    life.turn(task)
+    assert conflicted(life, task, times=12, is_same=is_same) == 12
+    sieges = [said.role for said in life.position(task).said].count("siegemaster")
+    assert sieges == (1 if is_same else 13)
+    life.land(task)
+    assert life.world.positions[task].state == "complete"
+
+
+def test_an_item_that_only_merged_what_landed_is_not_sieged_again_but_gated():
+    life, task = built()
+    life.gate(task)
+    life.turn(task)
+    life.send_back(task, **CONFLICT, merge_commit="c7")
+    assert life.position(task).passed == f"head-{task}"
+    life.turn(task)
+    assert life.position(task).stage == "ward"
+    life.gate(task, passed=False)
+    assert life.run(task).role == "spiritmender"
+    life.turn(task)
+    life.gate(task, is_same=True)
+    assert (life.world.tasks[task].state, life.world.tasks[task].head) == ("done", f"head-{task}")
+
+
+def test_after_a_red_gate_of_the_queue_the_item_is_sieged_again():
+    life, task = built()
+    life.gate(task)
+    life.turn(task)
+    life.send_back(task, **CONFLICT, merge_commit="c7")
+    life.turn(task)
+    life.gate(task, is_same=True)
+    life.send_back(task, ask="red_gate", notes="red")
+    assert life.position(task).passed == ""
+
+
+def test_conflicts_have_a_limit_of_their_own_and_the_answer_begins_a_new_count():
+    life, task = built()
+    life.gate(task)
+    life.turn(task)
+    assert conflicted(life, task, times=99) == MOST_CONFLICTS
+    assert f"it had conflicts with what landed {MOST_CONFLICTS + 1} times" in life.question.question
+    life.ask("answer", question=life.question.id, text="go on")
+    run = life.begin(task)
+    assert (run.role, run.ask, run.merge_commit) == ("spiritmender", "conflict", "c20")
+    assert life.world.positions[task].visits == ()
+
+
+def test_each_item_of_a_long_plan_may_cause_a_conflict():
+    life = Life().planned(s0="", **{f"s{number}": "s0" for number in range(1, 30)})
+    task = life.task("s0")
+    life.turn(task)
+    life.gate(task)
+    life.turn(task)
+    assert conflicted(life, task, times=99) == 30
+
+
+def test_the_request_itself_is_looked_at_again_after_a_conflict():
+    """Nothing tells its own work from that of its items."""
+    life = Life().planned(a="")
+    life.finish("a")
+    life.turn(ROOT)
+    life.send_back(ROOT, **CONFLICT, merge_commit="c7")
+    assert life.position(ROOT).passed == ""
+    assert life.run(ROOT).role == "spiritmender"
 
 
 def test_the_whole_quest_that_the_merge_queue_sends_back_is_mended_and_merged_again():

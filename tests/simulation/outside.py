@@ -245,8 +245,8 @@ class SimulatedOutside:
         tree = repo.worktrees.get(call.task.id)
         if tree is None:
             return
-        if call.run.merge_commit and not repo.contains(call.run.merge_commit, tree.head):
-            self._merge_by_hand(call, tree, call.run.merge_commit)
+        if self._brought_in(call, tree) and call.role is not None:
+            return  # whoever is called for a conflict in a quest changes nothing else
         if _mends(call):
             self._merge_by_hand(call, tree, repo.integration_of(call.task.target))
         files = dict(repo.commits[tree.head].files)
@@ -265,6 +265,14 @@ class SimulatedOutside:
             return
         files[name] = frozenset({*lines, line})
         self._committed(call, tree, files, (tree.head,))
+
+    def _brought_in(self, call: StepCall, tree: Worktree) -> bool:
+        """Whether there was a conflict to resolve; an agent may merge badly, or not at all."""
+        other = call.run.merge_commit
+        if not other or self.state.repo.contains(other, tree.head):
+            return False
+        self._merge_by_hand(call, tree, other)
+        return True
 
     def _merge_by_hand(self, call: StepCall, tree: Worktree, other: str) -> None:
         repo = self.state.repo
@@ -410,6 +418,12 @@ class SimulatedOutside:
 
     async def lost_sides(self, run: Run, *, head: str) -> tuple[LostSide, ...]:
         return ()
+
+    async def only_merged(self, *, before: str, head: str, landed: str) -> bool:
+        commits = self.state.repo.commits
+        new = commits[head].above & ~commits[before].above & ~commits[landed].above
+        own = [one for one in commits.values() if new >> one.number & 1]
+        return self.state.repo.contains(before, head) and all(one.is_merge for one in own)
 
     async def conflict_sides(self, *, ours: str, theirs: str, paths: tuple[str, ...]) -> Sides:
         await self._effect(0.1)

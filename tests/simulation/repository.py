@@ -14,6 +14,10 @@ class Commit:
     parents: tuple[str, ...] = ()
     salt: str = ""
 
+    @property
+    def is_merge(self) -> bool:
+        return len(self.parents) > 1
+
 
 @dataclass(slots=True)
 class Worktree:

@@ -200,6 +200,8 @@ class PositionFields(TypedDict, total=False):
     failures: int
     story: tuple[tuple[object, ...], ...]
     council: str
+    passed: str
+    asked_by: str
 
 
 class ChannelFields(TypedDict, total=False):

@@ -7,20 +7,23 @@ from crew.domain.kernel.quotation import attributed
 from crew.domain.quests.position import acting, role_in, stages_of, workflow_of
 from crew.domain.quests.role_sessions import is_used_elsewhere, session_to_resume
 from crew.domain.rows.agent import AgentState
-from crew.domain.rows.quest import ItemState, Position, RoleEntry, role_counter
+from crew.domain.rows.quest import CONFLICTS, ItemState, Position, RoleEntry, role_counter
 from crew.domain.rows.question import About
 from crew.domain.rows.run import Ask, Run, RunState
-from crew.domain.rows.workflow import Role
+from crew.domain.rows.workflow import Role, Stage
 from crew.domain.runs.questions import new_question
 from crew.domain.runs.run_holder import agent_of, freed
 from crew.domain.world import FactDraft, World, born, moved, noted
 
 if TYPE_CHECKING:
     from crew.domain.field_groups import MergeAside
-    from crew.domain.row_changes import RunFields
+    from crew.domain.row_changes import PositionFields, RunFields
 
 RETRIES = 3
 """How often a role may start again, or fail in a row, if its workflow sets no limit."""
+
+MOST_CONFLICTS = 20
+"""How often a task may come back with a conflict; each item of a longer plan may cause one."""
 
 _LONGEST_STORY = 100
 _LONGEST_WORDS = 4_000
@@ -122,11 +125,27 @@ def taken_back(
     draft = FactDraft(world)
     draft.add(noted(run, "not_merged", at=at, **aside))
     run = draft.world.runs[run.id]
-    if stage is not None:
-        draft.add(noted(base, "taken_back", at=at, stage=stage.name))
+    draft.add(noted(base, "taken_back", at=at, **_back_at(base, run, stage, ask)))
     role = role_in(stage) if stage else run.role
     draft.add(*entered(draft.world, run, role, ask=ask, notes=notes, at=at, trigger="sent_back"))
+    times = draft.world.positions[base.id].visited(CONFLICTS)
+    if ask == Ask.CONFLICT and times > max(MOST_CONFLICTS, len(world.quests[base.quest].steps)):
+        reason = f"it had conflicts with what landed {times} times"
+        draft.add(*blocked(draft.world, draft.world.runs[run.id], reason, at=at))
     return draft.facts
+
+
+def _back_at(base: Position, run: Run, stage: Stage | None, ask: Ask) -> "PositionFields":
+    """The position of a task that comes back from the merge queue.
+
+    It had passed all its stages. A conflict is the fault of none of them, so their counts begin
+    anew, and only the conflicts go on being counted.
+    """
+    changes: PositionFields = {"stage": stage.name} if stage else {}
+    if ask != Ask.CONFLICT:
+        return {**changes, "passed": ""}
+    visits = ((CONFLICTS, base.visited(CONFLICTS) + 1),)
+    return {**changes, "visits": visits, "passed": run.merge_head if base.key else ""}
 
 
 def blocked(

@@ -109,11 +109,21 @@ def _to_new_steps(draft: FactDraft, run: Run, *, at: float) -> list[Fact]:
 
 
 def gate_judged(
-    world: World, run: Run, *, passed: bool, output: str, head: str, at: float
+    world: World,
+    run: Run,
+    *,
+    passed: bool,
+    output: str,
+    head: str,
+    at: float,
+    is_same: bool = False,
 ) -> list[Fact]:
-    """Route the run after a gate: green or red, within the limit of the stage."""
+    """Route the run after a gate: green or red, within the limit of the stage.
+
+    `is_same`: the item had passed all its stages, and only merged what landed since.
+    """
     if passed:
-        return _judged(world, run, "green", "", is_good=True, head=head, at=at)
+        return _judged(world, run, "green", "", is_good=True, head=head, at=at, is_same=is_same)
     notes = quoted(output, most=LONGEST_NOTES)
     return _judged(world, run, "red", output, is_good=False, notes=notes, ask=Ask.RED_GATE, at=at)
 
@@ -142,9 +152,13 @@ def council_judged(world: World, run: Run, *, agreed: bool, words: str, at: floa
 
 
 class Handover(TypedDict, total=False):
-    """What the next stage gets: the proven commit, and the notes and the prompt for its role."""
+    """What the next stage gets: the proven commit, and the notes and the prompt for its role.
+
+    `is_same` is as for `gate_judged`.
+    """
 
     head: str
+    is_same: bool
     notes: str
     ask: Ask
 
@@ -190,10 +204,16 @@ def routed(
     head: str = "",
     notes: str = "",
     ask: Ask = Ask.ROLE,
+    is_same: bool = False,
 ) -> list[Fact]:
-    """Move the run to the stage that this outcome leads to."""
+    """Move the run to the stage that this outcome leads to.
+
+    A role does not look again at an item that is the same; gates and reviews do.
+    """
     base = world.positions[run.task]
     target = _target(world, base, outcome)
+    while is_same and target != DONE and stage_named(world, base, target).does is Does.ROLE:
+        target = stage_named(world, base, target).routes["complete"]
     if target == DONE:
         return completed(world, run, QUEST, head, at=at)
     draft = FactDraft(world)

@@ -163,6 +163,10 @@ def role_counter(role: str) -> str:
     return f"role:{role}"
 
 
+CONFLICTS = "queue:conflict"
+"""The key under which conflicts are counted: a task that has them did nothing wrong."""
+
+
 @frozen
 class Position:
     """The position of a task in its quest's workflow, or of a follow-up role in that task.
@@ -171,7 +175,9 @@ class Position:
     request itself. A follow-up has an `asker`: the position that waits for it, and that continues
     in its own session afterwards if it wanted to `resume`. `acting` is the position whose role acts
     now; the others keep fields such as `session`, to continue later. `visits` counts how often
-    each role started and each gate was passed through, `failures` the errors of the role in a row.
+    each role started, each gate was passed through and the task had a conflict; `failures` counts
+    the errors of the role in a row. `passed` is the commit of an item that had passed all its
+    stages before it came back with a conflict. `asked_by` is the role that asked for a follow-up.
     `council` is the channel in which the task is discussed now.
     """
 
@@ -197,6 +203,8 @@ class Position:
     failures: int = 0
     story: tuple[tuple[object, ...], ...] = ()
     council: str = ""
+    passed: str = ""
+    asked_by: str = ""
 
     @property
     def is_over(self) -> bool:

@@ -83,16 +83,32 @@ async def _proven(ctx: Context, run: Run, task: Task, here: Stage | None, head: 
             lambda world, now: review_judged(world, now, notes=notes, head=head, at=ctx.now()),
         )
     gate = await ctx.outside.run_gate(head, task=task.id)
+    is_same = gate.passed and await _is_same_work(ctx, task, head)
     return _still(
         ctx,
         run,
         lambda world, now: [
             *gated(world, now.task, gate.command, at=ctx.now()),
             *gate_judged(
-                world, now, passed=gate.passed, output=gate.output, head=head, at=ctx.now()
+                world,
+                now,
+                passed=gate.passed,
+                output=gate.output,
+                head=head,
+                at=ctx.now(),
+                is_same=is_same,
             ),
         ],
     )
+
+
+async def _is_same_work(ctx: Context, task: Task, head: str) -> bool:
+    """Whether the item had passed all its stages, and has only merged what landed since."""
+    passed = ctx.world().positions[task.id].passed
+    if not passed:
+        return False
+    landed = await newest_base(ctx, task.target)
+    return await ctx.outside.only_merged(before=passed, head=head, landed=landed)
 
 
 def _still(ctx: Context, run: Run, judge: Judge) -> list[Fact]:

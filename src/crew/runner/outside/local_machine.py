@@ -35,6 +35,7 @@ from crew.git.git_command import git
 from crew.git.killed_remains import clear_crews_locks, sweep_half_made
 from crew.git.merges import merges
 from crew.git.merges.conflict_sides import conflict_sides, dropped_sides
+from crew.git.merges.own_changes import only_merged
 from crew.git.refs import advance
 from crew.git.repository import has_branch, ref_tip
 from crew.git.task_repository.shown_branches import is_newest_shown, show_newest
@@ -318,6 +319,11 @@ class LocalOutside:
             ours=run.merge_head,
             theirs=run.merge_commit,
             result=head,
+        )
+
+    async def only_merged(self, *, before: str, head: str, landed: str) -> bool:
+        return await in_thread(
+            only_merged, self.workplace.repo, before=before, head=head, landed=landed
         )
 
     async def conflict_sides(self, *, ours: str, theirs: str, paths: tuple[str, ...]) -> Sides:

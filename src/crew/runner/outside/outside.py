@@ -163,6 +163,9 @@ class Outside(Protocol):
 
     async def lost_sides(self, run: Run, *, head: str) -> tuple[LostSide, ...]: ...
 
+    async def only_merged(self, *, before: str, head: str, landed: str) -> bool:
+        """Whether `head` adds nothing to `before` but merges of what landed, resolved."""
+
     async def conflict_sides(self, *, ours: str, theirs: str, paths: tuple[str, ...]) -> Sides:
         """What each side of a conflict changed, for the agent whose work is `ours`."""
 
