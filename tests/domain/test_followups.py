@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from crew.domain.kernel.errors import Conflict
+from crew.runner.views.quest_views import quest_view
 from domain.quest_life import ROOT, Life, built_in
 from refusals import raises_code
 
@@ -71,6 +72,22 @@ def test_without_resume_the_stage_of_the_asker_is_finished_with_the_other_role()
     life.turn(task)
     assert (life.position(task).id, life.position(task).stage) == (task, "ward")
     assert life.run(task).state == "reviewing"
+
+
+@pytest.mark.parametrize("resume", [True, False])
+def test_a_follow_up_names_who_asked_for_it_whoever_acts_now(resume):
+    life, task = building()
+    asks(life, task, "spiritmender", resume=resume)
+    asks(life, task, "pathseeker", resume=resume)
+    while life.position(task).stage == "build":
+        life.turn(task)
+    life.gate(task)
+    assert life.run(task).role == "siegemaster"
+    quest = quest_view(life.world, life.quest, request="", passed={})
+    (first,) = quest["steps"][0]["followups"]
+    (second,) = first["followups"]
+    assert (first["role"], first["asked_by"]) == ("spiritmender", "codeweaver")
+    assert (second["role"], second["asked_by"]) == ("pathseeker", "spiritmender")
 
 
 def test_a_reviewer_that_hands_off_without_resume_is_done():

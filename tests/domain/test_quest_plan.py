@@ -205,12 +205,14 @@ def test_a_step_that_the_new_plan_leaves_out_is_closed():
     assert life.world.positions[dropped].state == "dropped"
 
 
+def split(life, task):
+    """The planner leaves the item out in which it was asked, and two new ones replace it."""
+    life.plan(task, steps(b1="a", b2="a", c="b1 b2"))
+
+
 def test_a_split_replaces_the_step_in_which_it_is_asked_for_by_two():
     life, task = replanning()
-    life.plan(task, steps(b1="a", b2="a", c="b1 b2"))
-    assert life.world.tasks[task].state == "closed"
-    assert life.world.agents[str(life.run(task).agent)].killing
-    life.kill(task)
+    split(life, task)
     assert (life.state("b1"), life.state("b2"), life.state("c")) == (
         "in_progress",
         "in_progress",
@@ -218,6 +220,88 @@ def test_a_split_replaces_the_step_in_which_it_is_asked_for_by_two():
     )
     waits_for = life.world.tasks[life.task("c")].deps
     assert waits_for == (life.task("b1"), life.task("b2"))
+
+
+@pytest.mark.parametrize("resume", [True, False])
+def test_the_planner_ends_its_own_part_before_the_item_it_left_out_is_given_up(resume):
+    """Its step goes on, its words are kept, and who asked is answered and not called again."""
+    life = Life().planned(b="")
+    task = life.task("b")
+    life.turn(task, "needs-role-followup", role="pathseeker", resume=resume)
+    life.begin(task)
+    split_up = steps(b1="", b2="")
+    life.plan(task, split_up)
+    agent = str(life.run(task).agent)
+    assert not life.world.agents[agent].killing
+    assert life.world.tasks[task].state == "in_progress"
+    life.restart()
+    life.plan(task, split_up)
+    life.say(task, "complete", summary="b is two items")
+    life.end(task)
+    life.look(task, uncommitted=("notes.txt",))
+    assert (life.world.tasks[task].state, life.world.tasks[task].close_reason) == (
+        "closed",
+        "the plan has changed",
+    )
+    assert life.world.agents[agent].killing
+    life.kill(task)
+    assert [(one.role, one.signal, one.words) for one in life.world.positions[task].said] == [
+        ("codeweaver", "needs-role-followup", "not mine"),
+        ("pathseeker", "complete", "b is two items"),
+    ]
+    assert life.world.positions[f"{task}/1"].state == "complete"
+    assert life.world.positions[task].state == "dropped"
+    for key in ("b1", "b2"):
+        life.finish(key)
+    assert life.run(ROOT).role == "lawbringer"
+
+
+def test_a_planner_that_asks_a_person_after_it_left_its_item_out_still_gets_the_answer():
+    life, task = replanning()
+    split(life, task)
+    life.say(task, "needs-user-input", question="two or three?")
+    life.end(task)
+    life.restart()
+    life.ask("answer", question=life.question.id, text="two")
+    run = life.begin(task)
+    assert (run.role, run.ask) == ("pathseeker", "answer")
+    life.say(task, "complete", summary="two")
+    life.end(task)
+    life.look(task)
+    assert life.world.tasks[task].state == "closed"
+
+
+def test_a_planner_that_asks_another_role_after_it_left_its_item_out_goes_on_after_it():
+    life, task = replanning()
+    split(life, task)
+    life.say(task, "needs-role-followup", role="spiritmender", reason="a look")
+    life.end(task)
+    life.turn(task, summary="looked")
+    assert (life.run(task).role, life.run(task).ask) == ("pathseeker", "followed")
+    life.turn(task, summary="planned")
+    assert life.world.tasks[task].state == "closed"
+
+
+def test_an_item_that_is_left_out_is_given_up_at_once_when_its_planner_is_killed():
+    life, task = replanning()
+    split(life, task)
+    life.kill(task)
+    assert life.world.tasks[task].state == "closed"
+
+
+def test_a_planner_that_crashes_after_it_left_its_item_out_is_called_again():
+    life, task = replanning()
+    split(life, task)
+    life.end(task)
+    run = life.begin(task)
+    assert (run.role, run.ask) == ("pathseeker", "no_signal")
+
+
+def test_a_split_item_is_given_up_when_its_quest_is_cancelled():
+    life, task = replanning()
+    split(life, task)
+    life.ask("quest_cancel", quest=ROOT)
+    assert life.world.tasks[task].state == "closed"
 
 
 def test_a_step_whose_text_changes_keeps_its_task_and_is_told_anew():

@@ -94,10 +94,16 @@ def is_told(world: World, task: str) -> bool:
     return task in world.quests[base.quest].told
 
 
+def is_left_out(world: World, task: str) -> bool:
+    """Whether the plan does not have this item any more."""
+    base = world.positions[task]
+    return base.key != "" and all(step.task != task for step in world.quests[base.quest].steps)
+
+
 def waits_for_steps(world: World, task: str) -> bool:
     """Whether a new plan made this item depend on unfinished items after it had started."""
     base = world.positions.get(task)
-    if base is None or not base.key:
+    if base is None or not base.key or is_left_out(world, task):
         return False
     deps = [world.tasks.get(dep) for dep in world.tasks[task].deps]
     is_early = any(dep is None or not dep.is_over for dep in deps)

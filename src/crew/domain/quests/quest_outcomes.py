@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from crew.domain.kernel.fact import Fact
-from crew.domain.quests.position import acting, first_position
-from crew.domain.quests.quest_plan import tasks_recorded
+from crew.domain.quests.position import acting, first_position, is_left_out
+from crew.domain.quests.quest_plan import left_out, tasks_recorded
 from crew.domain.quests.stage_outcomes import plan_finished
 from crew.domain.rows.quest import ItemState, PlanItem, Position, Quest, QuestState
 from crew.domain.rows.task import Task, TaskState
@@ -52,7 +52,7 @@ def follow(world: World, at: float) -> list[Fact]:
         if facts := _ended(world, quest, at=at) or plan_finished(world, quest.id, at=at):
             return facts
     left = [position for position in world.positions.values() if not position.is_over]
-    if facts := _lost_closed(world, left, at=at):
+    if facts := _lost_closed(world, left, at=at) or _left_out_closed(world, left, at=at):
         return facts
     followed = [fact for position in left for fact in _followed(world, position, at=at)]
     return followed or _strays_closed(world, at=at)
@@ -67,6 +67,24 @@ def _lost_closed(world: World, positions: list[Position], *, at: float) -> list[
         if task is not None and task.gone and not task.is_over
         for fact in (closed(task, _LOST, at=at), *abandoned(world, task, at=at))
     ]
+
+
+def _left_out_closed(world: World, positions: list[Position], *, at: float) -> list[Fact]:
+    """Give up an item that its own planner left out, as soon as no follow-up acts in it."""
+    for position in positions:
+        task = world.tasks.get(position.task)
+        if position.asker or task is None or task.is_over:
+            continue
+        if is_left_out(world, task.id) and not _is_followed_up(world, task):
+            return left_out(world, task, at=at)
+    return []
+
+
+def _is_followed_up(world: World, task: Task) -> bool:
+    """Whether a role that was asked for is at work in the task, or will go on there."""
+    quest = world.quests[world.positions[task.id].quest]
+    is_open = quest.state == QuestState.OPEN and task.state == TaskState.IN_PROGRESS
+    return is_open and acting(world, task.id).asker != ""
 
 
 def _strays_closed(world: World, *, at: float) -> list[Fact]:

@@ -11,7 +11,7 @@ from crew.domain.kernel.fact import Fact
 from crew.domain.quests.item_tasks import step_text
 from crew.domain.quests.position import stage_named, workflow_of
 from crew.domain.rows.quest import PlanItem, Quest, QuestState
-from crew.domain.rows.task import FINISHED, TaskState
+from crew.domain.rows.task import FINISHED, Task, TaskState
 from crew.domain.rows.task_item import TaskItem, dependency_cycles
 from crew.domain.rows.workflow import Does
 from crew.domain.runs.run_ends import abandoned
@@ -132,9 +132,13 @@ def _step_faults(step: PlanItem, known: Collection[str]) -> Iterator[str]:
 
 
 def replaced(
-    world: World, quest: Quest, steps: tuple[PlanItem, ...], *, at: float
+    world: World, quest: Quest, steps: tuple[PlanItem, ...], *, planned_in: str, at: float
 ) -> tuple[list[Fact], list[str]]:
-    """The new plan; finished items stay, and the tasks of dropped items are closed."""
+    """The new plan; finished items stay, and the tasks of dropped items are closed.
+
+    The planner may act in the task of a dropped item, `planned_in`. That one is given up when the
+    planner has ended its part.
+    """
     before = {step.key: step for step in quest.steps}
     kept = finished_steps(world, quest)
     wanted = {step.key: _with_task(before.get(step.key), step) for step in steps}
@@ -144,7 +148,9 @@ def replaced(
     order = [*(key for key in kept if key not in wanted), *wanted]
     plan = tuple(tuple(merged[key]) for key in order)
     planned = noted(quest, "planned", at=at, plan=plan, plan_number=quest.plan_number + 1)
-    dropped = [step for key, step in before.items() if key not in merged]
+    dropped = [
+        step for key, step in before.items() if key not in merged and step.task != planned_in
+    ]
     return [planned, *(fact for step in dropped for fact in _dropped(world, step, at=at))], kept
 
 
@@ -167,8 +173,11 @@ def _with_task(before: PlanItem | None, step: PlanItem) -> PlanItem:
 
 def _dropped(world: World, step: PlanItem, *, at: float) -> list[Fact]:
     task = world.tasks.get(step.task)
-    if task is None or task.is_over:
-        return []
+    return [] if task is None or task.is_over else left_out(world, task, at=at)
+
+
+def left_out(world: World, task: Task, *, at: float) -> list[Fact]:
+    """Give up the task of an item that the plan does not have any more."""
     closed = moved(
         task, "closed", to=TaskState.CLOSED, at=at, close_reason="the plan has changed", head=""
     )

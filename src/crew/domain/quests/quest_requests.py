@@ -113,7 +113,7 @@ def plan_items(asked: Asked[PlanSteps]) -> Answer:
             hint="fix all of them and hand in the whole plan again; nothing was changed",
             code="invalid_plan",
         )
-    facts, kept = replaced(world, quest, steps, at=asked.at)
+    facts, kept = replaced(world, quest, steps, planned_in=run.task, at=asked.at)
     reply = f"{len(steps)} items are planned"
     if kept:
         reply += f"; {', '.join(kept)} are finished and stay as they are"

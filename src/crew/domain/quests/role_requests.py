@@ -86,6 +86,7 @@ def followed(world: World, before: Run, *, at: float) -> list[Fact]:
         role=before.signal_role,
         asker=asker.id,
         resume=before.signal_resume,
+        asked_by=before.role,
     )
     draft.add(born(position, "asked_for", at=at))
     base = draft.world.positions[base.id]

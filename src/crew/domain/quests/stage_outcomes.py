@@ -6,6 +6,7 @@ from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.quotation import LONGEST_NOTES, attributed, quoted
 from crew.domain.quests.position import (
     acting,
+    is_left_out,
     is_unfinished,
     role_in,
     runs_plan,
@@ -69,6 +70,8 @@ def _led_on(world: World, run: Run, evidence: Evidence, *, rules: Rules, at: flo
 
     If another role than that of the stage acted last, the role of the stage comes next.
     """
+    if is_left_out(world, run.task) and acting(world, run.task).asker:  # given up after this
+        return handed_back(world, run, at=at)
     ask, notes = complaint(evidence)
     if ask is not None:
         told = refusal(evidence, ask)

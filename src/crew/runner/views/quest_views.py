@@ -169,7 +169,7 @@ def _followups(world: World, asker: Position) -> list[dict[str, Any]]:
         {
             "id": position.id,
             "role": position.role,
-            "asked_by": asker.role,
+            "asked_by": position.asked_by or asker.role,
             "state": position.state,
             "resume": position.resume,
             "followups": _followups(world, position),
