@@ -82,7 +82,7 @@ def _steps() -> dict[str, dict]:
     }
     tasks["Step s5"] = {
         "as_codeweaver": [_followup("pathseeker", "--resume")],
-        "as_pathseeker": [[{"run": "crew quest plan PLACE/split.json"}]],
+        "as_pathseeker": [_finished({"run": "crew quest plan PLACE/split.json"})],
     }
     tasks["Step s6"] = {
         "as_codeweaver": [_signal("partially-complete --progress half --continue-at 'the rest'")],
@@ -182,6 +182,9 @@ def _check_talk(world: World) -> None:
     assert signals["red"] == 1
     assert signals["partially-complete"] >= 1
     assert signals["needs-role-followup"] >= 4
+    split = world.positions[_split(world)]
+    assert ("pathseeker", "complete") in {(said.role, said.signal) for said in split.said}
+    assert world.positions[f"{split.task}/1"].state == "complete"
     assert "lawbringer" in {s.role for s in stories if s.signal == "needs-role-followup"}
 
 

@@ -206,7 +206,14 @@ class Quests:
             self._hand_in(call, plan)
 
     def _hand_in(self, call: StepCall, steps: object) -> Answer | None:
-        return self.ask(self.engine, "plan_steps", **_step(call), steps=steps)
+        before = self._is_ended(call)
+        taken = self.ask(self.engine, "plan_steps", **_step(call), steps=steps)
+        assert self._is_ended(call) == before, "a plan ended the step that handed it in"
+        return taken
+
+    def _is_ended(self, call: StepCall) -> bool:
+        agent = self.engine.world.agents.get(call.run.agent or "")
+        return agent is None or agent.killing or agent.run != call.run.id
 
     def _plans(self, call: StepCall) -> bool:
         return call.run.role in planners(self.engine.world, self._quest(call))
