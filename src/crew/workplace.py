@@ -165,16 +165,17 @@ class Workplace:
 
         If none is named, `[tasks] new_task_base` decides whether it is the branch around `place`.
         """
-        if not named and self.settings.tasks.new_task_base == "current":
+        branch = named
+        if not branch and self.settings.tasks.new_task_base == "current":
             around = self.branch_around(place)
-            named = around if around != self.target else None
-        if named and not self.has_branch(named):
+            branch = around if around != self.target else None
+        if branch and not self.has_branch(branch):
             raise NotFound(
-                f"there is no branch {named!r}",
+                f"there is no branch {branch!r}",
                 hint="`git branch` lists them",
                 code="unknown_branch",
             )
-        return named or None
+        return branch or None
 
     def has_branch(self, branch: str) -> bool:
         from crew.git.repository import has_branch  # noqa: PLC0415 - lists do without git
