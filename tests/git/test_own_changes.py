@@ -2,7 +2,7 @@
 
 import pytest
 
-from crew.git.merges.own_changes import only_merged
+from crew.git.merges.own_changes import MOST_MERGES, only_merged
 
 TEXT = "".join(f"{n}\n" for n in range(1, 31))
 
@@ -103,6 +103,18 @@ def test_a_merge_of_what_did_not_land_is_its_own(repo, clash, person):
 def test_a_rewritten_branch_is_its_own(repo, clash, person):
     person.git("switch", "-q", "--detach", clash.landed)
     assert not clash.only_merged(repo, person.commit({"f.txt": "x\n"}, "again"))
+
+
+def test_of_very_many_merges_none_is_looked_at(repo, clash, person):
+    before, heads, landed = clash.base, [clash.base], clash.landed
+    for number in range(MOST_MERGES + 1):
+        person.git("switch", "-q", "--detach", landed)
+        landed = person.commit({}, f"landed {number}")
+        person.git("switch", "-q", "--detach", heads[-1])
+        person.git("merge", "-q", "--no-ff", "--no-edit", landed)
+        heads.append(person.git("rev-parse", "HEAD"))
+    assert only_merged(repo, before=before, head=heads[-2], landed=landed)
+    assert not only_merged(repo, before=before, head=heads[-1], landed=landed)
 
 
 def test_a_clean_merge_is_nothing_of_its_own(repo, clash, person):

@@ -4,6 +4,9 @@ from crew.git.git_command import git
 from crew.git.merges.merges import MergeConflict, contains, contents, merged_tree
 from crew.git.repository import Repository
 
+MOST_MERGES = 20
+"""Of a branch with more of them, none is looked at: an agent can make thousands."""
+
 _OPENS, _CLOSES = b"<<<<<<< ", b">>>>>>> "
 
 
@@ -14,8 +17,11 @@ def only_merged(repo: Repository, *, before: str, head: str, landed: str) -> boo
     """
     if not contains(repo, ancestor=before, descendant=head):
         return False
-    listed = git(repo.common_dir, "rev-list", "--parents", head, f"^{before}", f"^{landed}")
+    most = f"--max-count={MOST_MERGES + 1}"
+    listed = git(repo.common_dir, "rev-list", "--parents", most, head, f"^{before}", f"^{landed}")
     commits = [line.split(" ") for line in listed.splitlines()]
+    if len(commits) > MOST_MERGES:
+        return False
     return all(_brings_in(repo, commit, parents, landed) for commit, *parents in commits)
 
 
