@@ -275,31 +275,29 @@ def test_an_external_merge_driver_is_replaced_by_a_plain_text_merge(person, mark
     assert not marker.exists()
 
 
-def test_plain_git_lfs_may_answer_for_a_status_and_for_nothing_else(
-    person, tmp_path, marker, monkeypatch
-):
+def test_even_plain_git_lfs_is_never_run_by_crew(person, tmp_path, marker, monkeypatch):
     fake = tmp_path / "bin" / "git-lfs"
     fake.parent.mkdir()
-    fake.write_text(f"#!/bin/sh\necho $1 >> '{marker}'\ncat > /dev/null; echo pointer\n")
+    fake.write_text(f"#!/bin/sh\ntouch '{marker}'\ncat\n")
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
-    person.commit({".gitattributes": "*.bin filter=lfs\n", "x.bin": "pointer\n"})
+    person.commit({".gitattributes": "*.bin filter=lfs\n", "x.bin": "text\n"})
     person.git("config", "filter.lfs.clean", "git-lfs clean -- %f")
     person.git("config", "filter.lfs.smudge", "git-lfs smudge -- %f")
     person.git("config", "filter.lfs.required", "true")
+    (person.path / ".git" / "lfs" / "objects").mkdir(parents=True)
     repo = find_repository(person.path)
     tree = tmp_path / "w"
     ensure_worktree(repo, tree, branch="crew-1", base="main")
-    assert not marker.exists()
-    (tree / "x.bin").write_text("big content\n")
-    Person(tree).git("add", "x.bin")
-    marker.unlink()
+    (tree / "x.bin").write_text("changed\n")
     os.utime(tree / "x.bin", (1, 1))
-    assert state_of(repo, tree).changed == ()
+    assert state_of(repo, tree).changed == ("x.bin",)
     (tree / "y.bin").write_text("big content\n")
     kept = take_checkpoint(repo, tree, "1", label="step", at=1)
     assert git(tree, "cat-file", "blob", f"{kept.commit}:y.bin") == "big content"
-    assert set(marker.read_text().split()) == {"clean"}
+    assert not marker.exists()
+    Person(tree).git("add", "x.bin")
+    assert marker.exists()
 
 
 def test_hints_fit_what_happened(person):

@@ -159,6 +159,22 @@ def test_large_files_need_the_known_commands_and_the_program(
 
 
 @pytest.mark.parametrize(
+    ("entries", "wanted"),
+    [
+        ({"filter.lfs.smudge": "git-lfs smudge -- %f"}, "all"),
+        ({"filter.lfs.smudge": "git-lfs smudge --skip -- %f"}, "none"),
+        ({"filter.lfs.process": "git-lfs filter-process --skip"}, "none"),
+        ({"lfs.fetchexclude": "media"}, "some"),
+        ({"lfs.fetchinclude": "src"}, "some"),
+        ({"lfs.fetchexclude": ""}, "all"),
+    ],
+)
+def test_a_person_may_want_all_contents_of_large_files_or_not(git_dir, entries, wanted):
+    read = parsed(git_dir, *(("file:x", key, value) for key, value in entries.items()))
+    assert read.lfs_wanted == wanted
+
+
+@pytest.mark.parametrize(
     ("key", "is_partial"),
     [
         ("remote.origin.promisor", True),

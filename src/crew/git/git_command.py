@@ -120,7 +120,6 @@ def ask(
     env: Mapping[str, str] | None = None,
     timeout_s: float = 120,
     keep_open: int | None = None,
-    allow_lfs: bool = False,
 ) -> GitAnswer:
     """Run git and return its output, even if it fails. Waits for a busy lock.
 
@@ -129,7 +128,7 @@ def ask(
     `keep_open` is the descriptor of a lock. Git inherits it, so the lock outlives a killed crew as
     long as its git still runs.
     """
-    environment = hardening.environment(_settings(where, env or {}, allow_lfs=allow_lfs), env or {})
+    environment = hardening.environment(_settings(where, env or {}), env or {})
     wait_s = FIRST_WAIT_S
     while True:
         answer = _run(
@@ -145,7 +144,7 @@ def first_output(
     where: Path, *args: str, settings: Mapping[str, str], most: int, timeout_s: float = 120
 ) -> tuple[bytes, bool]:
     """The first `most` bytes of git's output, and whether that is all. Raises if git fails."""
-    known = _settings(where, {}, allow_lfs=False)
+    known = _settings(where, {})
     env = hardening.environment({**known, **settings}, {})
     answer = _run_once(
         where, args, env=env, stdin=None, timeout_s=timeout_s, keep_open=None, most=most
@@ -168,7 +167,7 @@ def start_git(
     where: Path, *args: str, env: Mapping[str, str], keep_open: int, timeout_s: float = 120
 ) -> Iterator[StartedGit]:
     """Start git now and send its input later, when each millisecond counts."""
-    env = hardening.environment(_settings(where, env, allow_lfs=False), env)
+    env = hardening.environment(_settings(where, env), env)
     git_there = spawn_git.started_git(
         _argv(where, args), env=env, timeout_s=timeout_s, keep_open=keep_open
     )
@@ -230,9 +229,10 @@ def handed_on_settings(where: Path) -> Mapping[str, str]:
     return _configured(where, {}).handed_on
 
 
-def uses_lfs(where: Path) -> bool:
-    """Whether plain git-lfs is configured here, and installed."""
-    return _configured(where, {}).lfs
+def lfs_wanted(where: Path) -> hardening.LfsWanted | None:
+    """Which contents of git-lfs a person wants here; None unless it is configured and installed."""
+    configured = _configured(where, {})
+    return configured.lfs_wanted if configured.lfs else None
 
 
 def is_partial_clone(where: Path) -> bool:
@@ -245,11 +245,8 @@ def forget_settings(git_dir: Path) -> None:
     _known.pop(git_dir, None)
 
 
-def _settings(where: Path, env: Mapping[str, str], *, allow_lfs: bool) -> Mapping[str, str]:
-    configured = _configured(where, env)
-    silenced = configured.silenced
-    if allow_lfs and configured.lfs:
-        silenced = {key: value for key, value in silenced.items() if "filter.lfs." not in key}
+def _settings(where: Path, env: Mapping[str, str]) -> Mapping[str, str]:
+    silenced = _configured(where, env).silenced
     named = env.get("GIT_DIR", "")
     excludes = Path(named, EXCLUDES)
     ignored = {"core.excludesFile": str(excludes)} if named and excludes.exists() else {}

@@ -9,6 +9,7 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Literal
 
 from crew.domain.kernel.frozen import frozen
 from crew.system.foreign_files import NotBelieved, read_foreign
@@ -64,7 +65,8 @@ _LFS_COMMANDS = {
     "filter.lfs.smudge": {"git-lfs smudge -- %f", "git-lfs smudge --skip -- %f"},
     "filter.lfs.process": {"git-lfs filter-process", "git-lfs filter-process --skip"},
 }
-
+_LFS_SKIPS = " --skip"
+_LFS_CHOSEN = ("lfs.fetchinclude", "lfs.fetchexclude")
 
 _HANDED_ON = re.compile(
     r"core\.(autocrlf|eol|filemode|ignorecase|symlinks|precomposeunicode|excludesfile"
@@ -78,13 +80,18 @@ _LONGEST_POINTER = 8192
 _PROMISES = re.compile(r"remote\..*\.promisor|extensions\.partialclone")
 
 
+LfsWanted = Literal["all", "some", "none"]
+"""Which contents of git-lfs a person has files filled with; of `some`, not all need to be here."""
+
+
 @frozen
 class Configured:
     """The relevant configuration: drivers to disable, the default branch, the files read."""
 
     silenced: Mapping[str, str]
     filters: frozenset[str]
-    lfs: bool
+    lfs: bool  # git-lfs is configured as it sets itself up, and installed
+    lfs_wanted: LfsWanted
     default_branch: str  # `crew.defaultBranch`, or nothing
     is_conditional: bool  # differs between worktrees of one repository
     files: tuple[Path, ...]
@@ -120,6 +127,7 @@ def parse_listing(listing: bytes, *, cwd: Path, git_dir: Path | None) -> Configu
         silenced=dict(_silencing(values)),
         filters=frozenset(name for section, name in _drivers(values) if section == "filter"),
         lfs=_is_plain_lfs(values),
+        lfs_wanted=_lfs_wanted(values),
         default_branch=values.get("crew.defaultbranch", "").strip(),
         is_conditional=any(key.startswith("includeif.") for key in values),
         files=tuple(files),
@@ -237,6 +245,12 @@ def _is_plain_lfs(values: Mapping[str, str]) -> bool:
     named = {key: value for key, value in values.items() if key in _LFS_COMMANDS}
     known = all(value in _LFS_COMMANDS[key] for key, value in named.items())
     return bool(named) and known and shutil.which("git-lfs") is not None
+
+
+def _lfs_wanted(values: Mapping[str, str]) -> LfsWanted:
+    if any(_LFS_SKIPS in values.get(key, "") for key in _LFS_COMMANDS):
+        return "none"
+    return "some" if any(values.get(key) for key in _LFS_CHOSEN) else "all"
 
 
 def _stamp(file: Path | str) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from crew.domain.kernel.errors import Conflict, NotFound
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.names import branch_name, checkpoint_ref
 from crew.domain.kernel.text import commit_line
+from crew.git import lfs
 from crew.git.checkpoints.checkpoint_notes import NO_NOTES, Notes, read_notes
 from crew.git.checkpoints.nested_history import bring_back_history
 from crew.git.checkpoints.reflogs import left_behind, left_in_own
@@ -134,6 +135,7 @@ def restore_into_worktree(repo: Repository, path: Path, commit: str) -> None:
         _mark_restoring(mark, commit)
     head = git(place.path, "rev-parse", "--verify", "HEAD", env=place.env)
     _bring_back(place, _tree_on(repo, head, commit))
+    lfs.settle(place.path, place.git_dir, fills=True)
     _unstage(place)
     _bring_back_nested(repo, commit, place.path)
     mark.unlink(missing_ok=True)
@@ -310,6 +312,7 @@ def _write_files(repo: Repository, commit: str, folder: Path) -> None:
     try:
         git(folder, "read-tree", commit, env=env)
         git(folder, "checkout-index", "--all", "--force", env=env, timeout_s=LONG_S)
+        lfs.settle(folder, repo.common_dir, index=index, fills=True)
     finally:
         index.unlink(missing_ok=True)
     _bring_back_nested(repo, commit, folder)

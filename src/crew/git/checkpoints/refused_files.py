@@ -71,11 +71,11 @@ def add_as_they_are(
     wanted = [name for name in named if name not in gone]
     update(worktree, ("--force-remove",), gone, env)
     entries = _stored(worktree, wanted, env)
-    _enter(worktree, entries, env)
+    enter(worktree, entries, env)
     there = {*_listed(worktree, ("ls-files", "-z"), env)}
     refused = [name for name in entries if name not in there]
     aside = dict(zip(refused, _names_aside(worktree, refused), strict=True))
-    _enter(worktree, {aside[name]: entries[name] for name in refused}, env)
+    enter(worktree, {aside[name]: entries[name] for name in refused}, env)
     return (
         *(f"{name} (not readable)" for name in wanted if name not in entries),
         *(f"{name} (its content is in {aside[name]})" for name in refused),
@@ -142,8 +142,8 @@ def _stored(worktree: Path, names: list[str], env: Mapping[str, str]) -> dict[st
     return {name: f"{mode} {blob}" for name, mode, blob in found}
 
 
-def _enter(worktree: Path, entries: Mapping[str, str], env: Mapping[str, str]) -> None:
-    """Enter them into the index. Git leaves out the names that it refuses."""
+def enter(worktree: Path, entries: Mapping[str, str], env: Mapping[str, str]) -> None:
+    """Enter a mode and an object for each into the index. Git leaves out names that it refuses."""
     stdin = b"".join(os.fsencode(f"{entry}\t{name}\0") for name, entry in entries.items())
     if stdin:
         args = ("update-index", "-z", "--index-info")

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.frozen import frozen
+from crew.git import lfs
 from crew.git.checkpoints.ignored_files import Chosen, choose, file_size, is_cache
 from crew.git.checkpoints.nested_history import History, keep_history
 from crew.git.checkpoints.nested_repositories import (
@@ -25,6 +26,7 @@ from crew.git.checkpoints.refused_files import (
     LONG_S,
     add_named,
     add_rest,
+    enter,
     is_closed,
     open_closed,
     update,
@@ -200,10 +202,20 @@ def write_tree(
             staged = tuple(name for name in status.staged if name not in holding.large)
         folders = [nested.path for nested, _ in holding.nested if not nested.is_overlaid]
         update(place.path, ("--force-remove",), folders, env)
-        refused = _add_all(place, (*folders, *holding.large), env)
+        kept = _kept_as_pointers(place, status, Path(env["GIT_INDEX_FILE"]))
+        refused = _add_all(place, (*folders, *holding.large, *kept), env)
+        enter(place.path, kept, env)
         inner = (file for _, files in holding.nested for file in files)
         refused += add_named(place.path, (*inner, *holding.ignored, *staged), env)
         return git(place.path, "write-tree", env=env), refused
+
+
+def _kept_as_pointers(
+    place: SnapshotPlace, status: WorktreeState | GitAnswer, index: Path
+) -> Mapping[str, str]:
+    """Files of git-lfs whose content is kept in its store, and the pointers in their place."""
+    changed = () if isinstance(status, GitAnswer) else status.changed
+    return lfs.kept_as_pointers(place.path, place.git_dir, index=index, changed=changed)
 
 
 def keep_histories(

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from crew.git import lfs
 from crew.git.delivery.checkout import Checkout, Signature, Waiting, signature_of, wait_for
 from crew.git.delivery.commit_diff import (
     FileChange,
@@ -348,6 +349,14 @@ def _stage_files(
         stdin=b"".join(name + b"\0" for name in names),
         env=env,
     )
+    lfs.settle(
+        staging / "new",
+        journal.checkout.git_dir,
+        index=index,
+        fills=True,
+        attributes=place,
+        only={change.path for change in changes},
+    )
 
 
 @effect("git.sync_refresh")
@@ -360,6 +369,8 @@ def _refresh(checkout: Checkout, index: Path, changes: Sequence[FileChange], *, 
     args = ("add", "--refresh", "--pathspec-from-file=-", "--pathspec-file-nul")
     stdin = b"".join(name + b"\0" for name in names)
     ask(checkout.path, *args, env=env, stdin=stdin, keep_open=lock)
+    only = {change.path for change in changes}
+    lfs.settle(checkout.path, checkout.git_dir, index=index, only=only)
 
 
 @effect("git.sync_install_index")

@@ -6,6 +6,7 @@ import stat
 from collections.abc import Container, Sequence
 from pathlib import Path
 
+from crew.git import lfs
 from crew.git.delivery.checkout import Checkout, Signature, Waiting, signature_of, wait_for
 from crew.git.delivery.commit_diff import (
     SUBMODULE,
@@ -15,6 +16,7 @@ from crew.git.delivery.commit_diff import (
     leaving_submodules,
 )
 from crew.git.git_command import ask, configured_filters, failure
+from crew.git.hardening import common_dir_of
 from crew.git.merges.attributes import attributes_worktree
 from crew.git.repository import Repository
 from crew.git.worktrees.worktree_admin import environment_for
@@ -92,9 +94,13 @@ def _refuse_submodules(
 def _refuse_filters(
     repo: Repository, checkout: Checkout, changes: Sequence[FileChange], new: str
 ) -> None:
-    """Refuse a file that needs a filter (git-lfs, git-crypt): the person's git has to write it."""
-    filters = configured_filters(checkout.path)
-    if not filters:
+    """Refuse a file that needs a filter (git-crypt): the person's git has to write it.
+
+    The files of git-lfs crew fills itself, if it is set up as it sets itself up.
+    """
+    filters, common = configured_filters(checkout.path), repo.common_dir
+    has_lfs = lfs.is_used(common)
+    if not filters or (filters == {lfs.FILTER} and lfs.is_idle(common)):
         return
     place = attributes_worktree(repo, new)
     stdin = b"".join(os.fsencode(change.path) + b"\0" for change in changes)
@@ -108,9 +114,18 @@ def _refuse_filters(
         env=environment_for(repo.common_dir, place),
     )
     fields = os.fsdecode(answer.out).split("\0")
-    for path, value in zip(fields[::3], fields[2::3], strict=False):
-        if value in filters:
+    values = dict(zip(fields[::3], fields[2::3], strict=False))
+    for path, value in values.items():
+        if value in filters and not (value == lfs.FILTER and has_lfs):
             raise wait_for(checkout, f"{path} needs the filter {value!r}, which crew does not run")
+    blobs = {
+        change.path: change.new_blob
+        for change in changes
+        if change.new_mode is not None and values.get(change.path) == lfs.FILTER
+    }
+    if has_lfs and (paths := lfs.without_content(common, blobs)):
+        missing = lfs.content_missing(common, paths, commit=new)
+        raise Waiting(missing.message, hint=missing.hint)
 
 
 def _refuse_staged(checkout: Checkout, by_path: dict[str, FileChange], old: str) -> None:
@@ -178,7 +193,11 @@ def _refuse_edited(checkout: Checkout, changes: Sequence[FileChange]) -> None:
     ).out.strip()
     # Git leaves line ends as they were committed; `hash-object` converts them by the attributes.
     converted = _differing(checkout, changes)
-    edited = {change.path for change in _differing(checkout, converted, "--no-filters")}
+    differing = _differing(checkout, converted, "--no-filters")
+    blobs = {one.path: one.old_blob for one in differing if one.old_mode != SYMLINK}
+    common = Path(os.path.normpath(common_dir_of(checkout.git_dir)))
+    filled = lfs.has_content_of(checkout.path, common, blobs)
+    edited = {change.path for change in differing} - filled
     for change in changes:
         file = checkout.path / change.path
         is_executable = bool(file.lstat().st_mode & stat.S_IXUSR)

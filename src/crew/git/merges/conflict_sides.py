@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from crew.domain.merging.conflict_text import MOST_FILES, MOST_LANDED, Hunks, Landed, Sides
 from crew.domain.runs.lost_sides import LostSide, Side, Versions, lost_sides
+from crew.git import lfs
 from crew.git.delivery.commit_diff import SUBMODULE, changed_paths
 from crew.git.git_command import ask, git
 from crew.git.merges.merges import MergeConflict, contents, merged_tree
@@ -39,8 +40,9 @@ def _hunks(repo: Repository, ours: str, theirs: str, paths: tuple[str, ...]) -> 
 
 
 def _conflict_hunks(blob: bytes | None) -> str:
-    """Each conflict with a few lines of context; empty for a deleted or binary file."""
-    if blob is None or len(blob) > LONGEST_BLOB or b"\0" in blob:
+    """Each conflict with a few lines of context; empty for a deleted file, and for no text."""
+    is_shown = blob is not None and len(blob) <= LONGEST_BLOB and b"\0" not in blob
+    if blob is None or not is_shown or lfs.is_in_conflict(blob):
         return ""
     lines = blob.decode(errors="replace").split("\n")
     opens = [n for n, line in enumerate(lines) if line.startswith(_OPENS)]
@@ -165,7 +167,7 @@ def _sizes(repo: Repository, entries: set[Entry]) -> dict[Entry, int]:
 def _versions(
     repo: Repository, files: Mapping[str, tuple[Entry, ...]], texts: set[Entry]
 ) -> dict[str, Versions]:
-    """The contents of each file; of one that is not read, a stand-in that is no text."""
+    """The contents of each file; a stand-in that is no text for one that is not read or a pointer."""
     wanted = {entry for entries in files.values() for entry in entries} & texts
     blobs = contents(repo, sorted({blob for _, blob in wanted}))
 
@@ -173,7 +175,8 @@ def _versions(
         if entry == _NOTHING:
             return None
         found = blobs.get(entry[1]) if entry in wanted else None
-        return f"\0{entry[1]}".encode() if found is None else found
+        is_text = found is not None and lfs.parse_pointer(found) is None
+        return found if is_text else f"\0{entry[1]}".encode()
 
     return {
         path: Versions(

@@ -4,6 +4,7 @@ import os
 import re
 
 from crew.domain.kernel.frozen import frozen
+from crew.git import lfs
 from crew.git.commit_files import has_tree, is_in_history, read_commit
 from crew.git.git_command import GitAnswer, GitFailed, ask, failure, git
 from crew.git.merges.attributes import attributes_worktree
@@ -151,7 +152,7 @@ def merged_tree(
     tree, _, rest = os.fsdecode(answer.out).partition("\0")
     if _OBJECT_ID.fullmatch(tree) is None or answer.code not in {0, 1}:
         raise failure(args, answer)
-    return tree if answer.code == 0 else _conflict(tree, rest)
+    return tree if answer.code == 0 else _conflict(repo, tree, rest, sides=(onto, head))
 
 
 def contains(repo: Repository, *, ancestor: str, descendant: str) -> bool:
@@ -198,12 +199,25 @@ def contents(repo: Repository, names: list[str]) -> dict[str, bytes | None]:
     return found
 
 
-def _conflict(tree: str, rest: str) -> MergeConflict:
+def _conflict(repo: Repository, tree: str, rest: str, *, sides: tuple[str, str]) -> MergeConflict:
     listed, _, messages = rest.partition("\0\0")
     paths = tuple(dict.fromkeys(path for path in listed.split("\0") if path))
     conflicts = [line for line in messages.replace("\0", "\n").splitlines() if "CONFLICT (" in line]
-    detail = "\n".join(line for line in conflicts if ":" in line)
+    binary = [
+        f"CONFLICT (binary): {path} is in git-lfs: take one side whole"
+        for path in _in_lfs(repo, paths, sides)
+    ]
+    detail = "\n".join([*(line for line in conflicts if ":" in line), *binary])
     return MergeConflict(paths=paths, detail=detail, tree=tree)
+
+
+def _in_lfs(repo: Repository, paths: tuple[str, ...], sides: tuple[str, str]) -> list[str]:
+    """The files whose sides are pointers to contents that git cannot merge."""
+    if not lfs.is_used(repo.common_dir):
+        return []
+    found = contents(repo, [f"{side}:{path}" for path in paths for side in sides])
+    pointers = {name for name, blob in found.items() if blob and lfs.parse_pointer(blob)}
+    return [path for path in paths if pointers & {f"{side}:{path}" for side in sides}]
 
 
 @effect("git.commit_merge")

@@ -7,6 +7,7 @@ import contextlib
 import os
 from pathlib import Path
 
+from crew.git import lfs
 from crew.git.commit_files import checked_out_in
 from crew.git.git_command import ask
 from crew.git.hardening import common_dir_of
@@ -47,7 +48,8 @@ def bring_index(path: Path, crew_git: Path, *, to: str = "HEAD", is_fresh: bool 
     how = (to,) if is_fresh else ("--reset", to)
     (crew_git / _INDEXED).unlink(missing_ok=True)
     read = ask(path, "read-tree", *how, env=env, timeout_s=LONG_S)
-    ask(path, "update-index", "-q", "--refresh", env=env, timeout_s=LONG_S, allow_lfs=True)
+    ask(path, "update-index", "-q", "--refresh", env=env, timeout_s=LONG_S)
+    lfs.settle(path, crew_git)
     if read.code == 0:
         note_index(crew_git, to)
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from crew.domain.kernel.errors import Conflict, CrewError
+from crew.git import lfs
 from crew.git.git_command import DISK_FULL, GitAnswer, GitFailed, ask, failure
 from crew.git.merges.merges import contains
 from crew.git.refs import Moved, advance, is_swapped
@@ -94,6 +95,8 @@ def _follow(repo: Repository, branch: str, commit: str, *, crew_git: Path) -> No
     is_plain = take_in_plain(repo, agent_git_of(crew_git) / "objects", commit, known=at)
     if not is_plain:
         _take_in_checked(repo, crew_git, commit, tuple(filter(None, (at,))))
+    if paths := lfs.take_in_contents(repo, agent_git_of(crew_git), commit, known=at):
+        raise _without_content(paths)
     note_mirror(crew_git, commit)
     if not (is_plain and at and is_swapped(repo, branch, to=commit, expected=at)):
         _move(repo, branch, to=commit, expected=at)
@@ -303,6 +306,16 @@ def _moved_by_another(branch: str, *, at: str, head: str) -> CrewError:
         hint=f"keep the branch under another name and set it back: "
         f"git branch my-{name} {at[:10]} && git branch -f {name} {head[:10]}",
         code="branch_moved",
+    )
+
+
+def _without_content(paths: tuple[str, ...]) -> CrewError:
+    more = f" and {len(paths) - 1} more files" if len(paths) > 1 else ""
+    return NotTakenIn(
+        f"{paths[0]}{more} of git-lfs would have no content: the pointer in the commit names one "
+        "that no store has, or that is too large, or is not as git-lfs writes it",
+        hint="write the content into the file again, then: git add --renormalize, and commit",
+        code="lfs_content_not_taken_in",
     )
 
 

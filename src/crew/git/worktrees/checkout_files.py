@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from crew.domain.kernel.errors import Conflict, NotFound
+from crew.git import lfs
 from crew.git.branches import standing_in_the_way
 from crew.git.git_command import ask, failure, git
 from crew.git.killed_git import clear_lock
@@ -32,14 +33,15 @@ def finish_checkout(repo: Repository, git_dir: Path, path: Path) -> None:
         if not has_index:
             clear_lock(git_dir / "index.lock")
             _reset(git_dir, path, hard=is_lost or not is_ready, lock=lock)
-            if worktree_admin.is_own(git_dir):
-                note_index(git_dir)
         elif is_lost:
             clear_lock(git_dir / "index.lock")
             if worktree_admin.is_own(git_dir):
                 settle_held_index(path, git_dir)
             _write_files(git_dir, path, lock=lock)
+        lfs.fill(path, git_dir)
         if worktree_admin.is_own(git_dir):
+            if not has_index:
+                note_index(git_dir)
             has_own = (agent_git_of(git_dir) / "index").exists()
             if not has_own or (is_lost and not _has_staged(repo, git_dir, path)):
                 copy_index(repo, git_dir)
@@ -82,7 +84,9 @@ def _has_staged(repo: Repository, git_dir: Path, path: Path) -> bool:
         except NotTakenIn:
             return False
         entries = staged_files(path, copy, env)
-        return _write_staged(path, entries, {**env, "GIT_INDEX_FILE": str(fresh)})
+        is_written = _write_staged(path, entries, {**env, "GIT_INDEX_FILE": str(fresh)})
+        lfs.settle(path, git_dir, index=fresh, fills=True)
+        return is_written
 
 
 @effect("git.write_staged")
@@ -114,6 +118,7 @@ def switch_detached(repo: Repository, git_dir: Path, path: Path, commit: str, *,
         raise no_commit(commit) if commit_of(repo, commit) is None else failure(args, answer)
     if args[0] == "read-tree":
         worktree_admin.detach(git_dir, commit)
+    lfs.fill(path, git_dir)
 
 
 def no_commit(commit: str) -> NotFound:

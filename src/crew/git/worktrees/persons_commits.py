@@ -6,6 +6,7 @@ from there, if it has not moved itself. Only while no process of the task runs.
 
 from pathlib import Path
 
+from crew.git import lfs
 from crew.git.git_command import ask
 from crew.git.repository import Repository, ref_tip
 from crew.git.task_repository.agent_refs import agent_git_of, read_head
@@ -59,5 +60,8 @@ def _take(repo: Repository, path: Path, crew_git: Path, branch: str, *, old: str
 def _write_files(path: Path, crew_git: Path, *, old: str, new: str) -> bool:
     """Write the files that changed; none, if one of them has an uncommitted change."""
     env = worktree_admin.environment_for(crew_git, path)
-    ask(path, "update-index", "-q", "--refresh", env=env, timeout_s=LONG_S, allow_lfs=True)
-    return ask(path, "read-tree", "-m", "-u", old, new, env=env, timeout_s=LONG_S).code == 0
+    ask(path, "update-index", "-q", "--refresh", env=env, timeout_s=LONG_S)
+    lfs.settle(path, crew_git)
+    is_written = ask(path, "read-tree", "-m", "-u", old, new, env=env, timeout_s=LONG_S).code == 0
+    lfs.settle(path, crew_git, fills=True)
+    return is_written

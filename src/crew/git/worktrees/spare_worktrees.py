@@ -10,6 +10,7 @@ import uuid
 from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
+from crew.git import lfs
 from crew.git.git_command import git
 from crew.git.repository import Repository
 from crew.git.task_repository.crew_index import note_index
@@ -123,3 +124,4 @@ def _write_files(repo: Repository, spare: Spare) -> None:
     env["GIT_INDEX_FILE"] = str(spare.index)
     args = ("read-tree", "--reset", "-u", spare.commit)
     git(spare.files, *args, env=env, timeout_s=_LONG_S)
+    lfs.fill(spare.files, repo.common_dir, index=spare.index, commit=spare.commit)

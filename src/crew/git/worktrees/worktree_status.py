@@ -4,17 +4,17 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field, replace
 from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
-from crew.git.git_command import GitAnswer, ask, failure, uses_lfs
-from crew.git.hardening import common_dir_of
+from crew.git import lfs
+from crew.git.git_command import GitAnswer, ask, failure
 from crew.git.task_repository.agent_index import missing, staged_in
 from crew.git.task_repository.agent_refs import agent_git_of
-from crew.git.task_repository.crew_index import bring_index, confirm_index, settle_index
+from crew.git.task_repository.crew_index import confirm_index, settle_index
 from crew.git.task_repository.take_in import refuse_special
 from crew.git.worktrees.clean_check import untouched_head
 from crew.git.worktrees.index_file import load_marks, read_index
@@ -42,6 +42,7 @@ _UNFINISHED = {
     "BISECT_LOG": "bisect",
 }
 _FIELDS_BEFORE_PATH = {"1": 8, "u": 10}
+_CHANGED_IN_FOLDER = "1 .M "
 
 
 @frozen
@@ -91,10 +92,8 @@ def read_status(
     found = (path for path in marks.skipped if os.path.lexists(worktree / path))
     hidden = (*marks.assumed, *found)
     with _revealing(worktree, git_dir, hidden, env or {}) as seeing:
-        answer = ask(worktree, *_STATUS, env=seeing, allow_lfs=True)
-        if is_own(git_dir) and _may_be_lfs(answer, git_dir):
-            bring_index(worktree, git_dir, is_fresh=True)
-            answer = ask(worktree, *_STATUS, env=seeing, allow_lfs=True)
+        same = lfs.settle(worktree, git_dir, index=_index_of(git_dir, seeing)).same
+        answer = ask(worktree, *_STATUS, env=seeing)
     if answer.code != 0:
         return answer
     entries = os.fsdecode(answer.out).split("\0")
@@ -103,7 +102,10 @@ def read_status(
     state = WorktreeState(
         head=None if head == "(initial)" else head,
         branch=None if branch == "(detached)" else branch,
-        changed=(*_paths(entries), *changed_links(surroundings(worktree, git_dir), marks.links)),
+        changed=(
+            *_paths(entries, same),
+            *changed_links(surroundings(worktree, git_dir), marks.links),
+        ),
         unfinished=unfinished_in(git_dir),
         ignored=tuple(entry[2:] for entry in entries if entry.startswith("! ")),
         hidden=hidden,
@@ -121,12 +123,8 @@ def read_status(
     return _with_staged(state, worktree, git_dir)
 
 
-def _may_be_lfs(answer: GitAnswer, git_dir: Path) -> bool:
-    """Whether files changed that git-lfs may have filled: git sees only that their sizes differ.
-
-    In a plain worktree `git lfs` itself corrects the index, but crew's own it does not know.
-    """
-    return b"\x001 " in answer.out and uses_lfs(common_dir_of(git_dir))
+def _index_of(git_dir: Path, env: Mapping[str, str]) -> Path:
+    return Path(env.get("GIT_INDEX_FILE") or git_dir / "index")
 
 
 def _with_staged(state: WorktreeState, worktree: Path, git_dir: Path) -> WorktreeState:
@@ -204,9 +202,12 @@ def _header(entries: list[str], prefix: str) -> str | None:
     return next((e.removeprefix(prefix) for e in entries if e.startswith(prefix)), None)
 
 
-def _paths(entries: list[str]) -> Iterator[str]:
+def _paths(entries: list[str], same: Container[str]) -> Iterator[str]:
+    """The changed paths, without the files that have the `same` content: git sees no pointers."""
     for entry in entries:
         if entry.startswith("? "):
             yield entry[2:]
         elif entry[:2] in {"1 ", "u "}:
-            yield entry.split(" ", _FIELDS_BEFORE_PATH[entry[0]])[-1]
+            path = entry.split(" ", _FIELDS_BEFORE_PATH[entry[0]])[-1]
+            if not (path in same and entry.startswith(_CHANGED_IN_FOLDER)):
+                yield path

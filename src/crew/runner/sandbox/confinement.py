@@ -231,8 +231,8 @@ class _GitFolders:
 def _git_folders(workplace: Workplace, place: _Place) -> _GitFolders:
     """The folders of the person's repository that git needs in this place.
 
-    A folder with a repository of its own reads only the objects and the hooks of the main one. A
-    commit in a linked worktree writes into the main repository.
+    A folder with a repository of its own reads only the objects and the hooks of the main one, and
+    the contents of git-lfs. A commit in a linked worktree writes into the main repository.
     """
     common = workplace.repo.common_dir
     shared = (*_shared(common), *_alternates(common))
@@ -249,7 +249,7 @@ def _git_folders(workplace: Workplace, place: _Place) -> _GitFolders:
 
 @lru_cache(maxsize=16)
 def _shared(common: Path) -> tuple[Path, ...]:
-    return (common / "objects", common / "hooks")
+    return (common / "objects", common / "hooks", common / "lfs")
 
 
 def _alternates(common: Path) -> tuple[Path, ...]:
