@@ -310,7 +310,29 @@ def missing_in(repo: Repository, commit: str) -> tuple[str, ...]:
     return without_content(repo.common_dir, _lfs_blobs(repo, commit))
 
 
-def names_lfs(repo: Repository, commit: str) -> bool:
+@frozen
+class Unready:
+    """Why no file of git-lfs can be filled here, and the command against that."""
+
+    words: str
+    fix: str
+
+
+def unready(repo: Repository) -> Unready | None:
+    if shutil.which("git-lfs") is None:
+        return Unready(words="git-lfs is not installed", fix="install it, then: git lfs install")
+    if lfs_wanted(repo.common_dir) is None:
+        return Unready(words="git-lfs is not set up for you", fix="git lfs install --force")
+    return None
+
+
+def may_name(repo: Repository) -> bool:
+    """Whether any attributes may be committed, as far as an index shows without git."""
+    index = read_bytes(repo.common_dir / "index", most=_LARGEST_INDEX)
+    return index is None or b".gitattributes" in index or index[7:8] == b"\x04"
+
+
+def names(repo: Repository, commit: str) -> bool:
     """Whether the attributes of a commit give any file to git-lfs."""
     args = ("grep", "-q", "-E", r"filter=lfs\b", commit, "--", ":(glob)**/.gitattributes")
     return ask(repo.common_dir, *args).code == 0

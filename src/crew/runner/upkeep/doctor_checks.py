@@ -41,6 +41,7 @@ def examine(load_workplace: Callable[[], "Workplace"], *, repair: bool) -> Itera
     yield from _guarded("tmux", terminal)
     yield from _guarded("sandbox", lambda: sandbox(workplace))
     yield from submodules(workplace)
+    yield from _guarded("git-lfs", lambda: large_files(workplace))
     checks = dict(STATE_CHECKS)
     database = checks.pop("database")
     yield from _guarded("database", lambda: database(workplace, repair))
@@ -102,6 +103,25 @@ def submodules(workplace: "Workplace") -> Iterator[Finding]:
             message="the folders of submodules are empty in tasks and gates",
             fix="if your tests need them, let them call `git submodule update --init`",
         )
+
+
+def large_files(workplace: "Workplace") -> Iterator[Finding]:
+    """Check that tasks and gates can have the files of git-lfs, in a repository with some."""
+    from crew.git import lfs  # noqa: PLC0415 - not for a start of crew
+    from crew.git.repository import commit_of  # noqa: PLC0415
+
+    repo = workplace.repo
+    commit = commit_of(repo, f"refs/heads/{workplace.target}") if lfs.may_name(repo) else None
+    if commit is None or not lfs.names(repo, commit):
+        return
+    if problem := lfs.unready(repo):
+        message = f"files are in git-lfs, and {problem.words}: agents and gates get pointers"
+        yield Finding(check="git-lfs", message=message, fix=problem.fix, is_wrong=True)
+    elif paths := lfs.missing_in(repo, commit):
+        missing = lfs.content_missing(repo.common_dir, paths, commit=workplace.target)
+        yield Finding(check="git-lfs", message=missing.message, fix=missing.hint, is_wrong=True)
+    else:
+        yield Finding(check="git-lfs", message="the contents of all files of git-lfs are here")
 
 
 def agents(workplace: "Workplace") -> Iterator[Finding]:

@@ -88,9 +88,18 @@ def _found(workplace: "Workplace") -> dict[str, Any]:
         "suggested_gate": _gate(guess),
         "tickets": has_tickets,
         "submodules": (workplace.root / ".gitmodules").exists(),
+        "large_files": _large_files(workplace),
         "agents": [{"name": a.name, "installed": missing_program(a) is None} for a in named],
         "worker": settings.agents.worker_default,
     }
+
+
+def _large_files(workplace: "Workplace") -> dict[str, str] | None:
+    """What tasks lack to have the files of git-lfs."""
+    from crew.runner.upkeep.doctor_checks import large_files  # noqa: PLC0415 - much to load
+
+    found = next((one for one in large_files(workplace) if one.is_wrong), None)
+    return {"problem": found.message, "fix": found.fix} if found else None
 
 
 def _gate(gate: Gate | None) -> dict[str, str] | None:
@@ -125,6 +134,8 @@ def _notices(found: dict[str, Any]) -> Iterator[str]:
         yield "tickets: .tickets/ is there: `crew init --tasks tk` uses its tickets as tasks"
     if found["submodules"]:
         yield f"modules: {SUBMODULES.removeprefix('warning: ')}"
+    if found["large_files"]:
+        yield f"git-lfs: {found['large_files']['problem']}; {found['large_files']['fix']}"
     if found["tasks"] == "files":
         yield (
             "git:     only .crew/tasks/ shows in `git status`: commit it to share the tasks, or "
