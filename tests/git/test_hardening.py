@@ -175,15 +175,18 @@ def test_a_person_may_want_all_contents_of_large_files_or_not(git_dir, entries, 
 
 
 @pytest.mark.parametrize(
-    ("key", "is_partial"),
+    ("entries", "promising"),
     [
-        ("remote.origin.promisor", True),
-        ("extensions.partialclone", True),
-        ("remote.origin.url", False),
+        ({"remote.origin.promisor": "true"}, ("origin",)),
+        ({"remote.a.b.promisor": "1", "remote.c.promisor": ""}, ("a.b", "c")),
+        ({"extensions.partialclone": "far", "remote.origin.promisor": "true"}, ("far", "origin")),
+        ({"remote.origin.promisor": "False"}, ()),
+        ({"remote.origin.url": "true"}, ()),
     ],
 )
-def test_a_remote_may_promise_objects(git_dir, key, is_partial):
-    assert parsed(git_dir, ("file:x", key, "true")).is_partial is is_partial
+def test_a_remote_may_promise_objects(git_dir, entries, promising):
+    read = parsed(git_dir, *(("file:x", key, value) for key, value in entries.items()))
+    assert read.promising == promising
     assert parsed(git_dir, ("file:x", "crew.defaultbranch", " dev ")).default_branch == "dev"
     assert parsed(git_dir).default_branch == ""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from crew.domain.kernel.errors import Conflict, UsageError
+from crew.domain.kernel.errors import Conflict
 from crew.git.checkpoints import reflogs
 from crew.git.checkpoints.checkpoints import checkpoints, restore, take_checkpoint
 from crew.git.commit_files import read_commit
@@ -666,11 +666,3 @@ def test_a_sparse_checkout_of_the_person_is_handed_on(repo, person, tmp_path):
     head = agent.commit({"a.txt": "mine\n"})
     assert state_of(repo, agent.path).head == head
     assert agent.git("ls-tree", "--name-only", "HEAD").split() == ["a.txt", "b.txt", "sub"]
-
-
-def test_a_partial_clone_is_refused_with_a_sentence(repo, person, tmp_path):
-    person.git("config", "remote.origin.promisor", "true")
-    with raises_code(UsageError, "partial_clone", "partial clone"):
-        ensure_worktree(repo, tmp_path / "7", branch="crew-7", base="main")
-    ensure_worktree(repo, tmp_path / "8", branch="crew-8", base="main", kind="linked")
-    assert Person(tmp_path / "8").git("status", "--porcelain") == ""

@@ -1,8 +1,9 @@
 """Runs git: one hardened process for each call, judged by its exit code."""
 
+import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,6 +80,8 @@ _KNOWN = (
     ),
 )
 """Part of git's output, its meaning, and the hint for it."""
+
+_TO_REACH_OTHERS = ("GIT_SSH", "GIT_SSL", "GIT_HTTP", "GIT_PROXY", "GIT_ASKPASS", "GIT_CONFIG_")
 
 _known: dict[Path | None, tuple[tuple[tuple[int, ...], ...], Configured]] = {}
 
@@ -235,9 +238,29 @@ def lfs_wanted(where: Path) -> hardening.LfsWanted | None:
     return configured.lfs_wanted if configured.lfs else None
 
 
-def is_partial_clone(where: Path) -> bool:
-    """Whether a remote promises objects that are not here."""
-    return _configured(where, {}).is_partial
+def promising_remotes(where: Path) -> tuple[str, ...]:
+    """The remotes of a partial clone, which promise objects that are not here."""
+    return _configured(where, {}).promising
+
+
+def fetch_as_person(where: Path, remote: str, objects: Iterable[str]) -> GitAnswer:
+    """Fetch objects with the person's git: with their settings, programs and credentials.
+
+    It changes no ref and asks nothing. Only in the person's own repository.
+    """
+    env = {name: value for name, value in os.environ.items() if _is_persons(name)}
+    settings = ("fetch.negotiationAlgorithm=noop", "gc.auto=0", "maintenance.auto=false")
+    words = (word for setting in settings for word in ("-c", setting))
+    asked = ("--no-tags", "--no-write-fetch-head", "--recurse-submodules=no", "--filter=blob:none")
+    args = (*words, "fetch", "-q", *asked, "--stdin", "--end-of-options", remote)
+    stdin = "".join(f"{one}\n" for one in objects).encode()
+    env |= {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
+    return _run_once(where, args, env=env, stdin=stdin, timeout_s=1800, keep_open=None)
+
+
+def _is_persons(variable: str) -> bool:
+    """Whether a variable says how git reaches others, not which repository it works on."""
+    return not variable.startswith("GIT_") or variable.startswith(_TO_REACH_OTHERS)
 
 
 def forget_settings(git_dir: Path) -> None:

@@ -77,7 +77,8 @@ _HANDED_ON = re.compile(
 """What a person sets for this repository and their agents need too: no remotes, no credentials."""
 
 _LONGEST_POINTER = 8192
-_PROMISES = re.compile(r"remote\..*\.promisor|extensions\.partialclone")
+_PROMISES = re.compile(r"remote\.(.*)\.promisor")
+_FALSE = {"false", "no", "off", "0"}
 
 
 LfsWanted = Literal["all", "some", "none"]
@@ -96,7 +97,7 @@ class Configured:
     is_conditional: bool  # differs between worktrees of one repository
     files: tuple[Path, ...]
     handed_on: Mapping[str, str]  # the person's settings that hold in a task's own repository too
-    is_partial: bool  # a remote promises objects that are not here
+    promising: tuple[str, ...]  # the remotes that promise objects that are not here
 
 
 def guarded(args: tuple[str, ...]) -> tuple[str, ...]:
@@ -132,7 +133,7 @@ def parse_listing(listing: bytes, *, cwd: Path, git_dir: Path | None) -> Configu
         is_conditional=any(key.startswith("includeif.") for key in values),
         files=tuple(files),
         handed_on=handed_on,
-        is_partial=any(_PROMISES.fullmatch(key) for key in values),
+        promising=tuple(_promising(values)),
     )
 
 
@@ -245,6 +246,13 @@ def _is_plain_lfs(values: Mapping[str, str]) -> bool:
     named = {key: value for key, value in values.items() if key in _LFS_COMMANDS}
     known = all(value in _LFS_COMMANDS[key] for key, value in named.items())
     return bool(named) and known and shutil.which("git-lfs") is not None
+
+
+def _promising(values: Mapping[str, str]) -> Iterator[str]:
+    named = ((_PROMISES.fullmatch(key), value) for key, value in values.items())
+    found = [match[1] for match, value in named if match and value.lower() not in _FALSE]
+    older = values.get("extensions.partialclone")
+    yield from dict.fromkeys([*([older] if older else []), *found])
 
 
 def _lfs_wanted(values: Mapping[str, str]) -> LfsWanted:

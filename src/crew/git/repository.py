@@ -7,7 +7,7 @@ from pathlib import Path
 
 from crew.domain.kernel.errors import Conflict, CrewError, UsageError
 from crew.domain.kernel.frozen import frozen
-from crew.git.git_command import ask, configured_branch, failure, git, is_partial_clone
+from crew.git.git_command import ask, configured_branch, failure, git
 from crew.git.task_repository.agent_refs import main_repository_of
 from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
@@ -157,17 +157,6 @@ def check_usable(repo: Repository) -> None:
     for branch in branches.splitlines():
         _refuse_clash(branch)
     _refuse_unreadable(repo)
-
-
-def check_own_repositories(repo: Repository) -> None:
-    """Raise if a task cannot have a repository of its own here."""
-    if is_partial_clone(repo.common_dir):
-        raise UsageError(
-            "this is a partial clone; a task's own repository needs all objects",
-            hint="fetch them: git fetch --refetch --no-filter, "
-            'or set [worktree] kind = "linked" in .crew/config.toml',
-            code="partial_clone",
-        )
 
 
 def exclude_locally(repo: Repository, patterns: Iterable[str]) -> None:

@@ -9,6 +9,7 @@ from crew.git.commit_files import has_tree, is_in_history, read_commit
 from crew.git.git_command import GitAnswer, GitFailed, ask, failure, git
 from crew.git.merges.attributes import attributes_worktree
 from crew.git.merges.favoured_side import favoured_tree
+from crew.git.promised_objects import bring_for_merge, bring_promised
 from crew.git.refs import Moved, advance
 from crew.git.repository import Repository, commit_of
 from crew.git.task_repository.plain_objects import NotPlain, PlainEntry, stored_tree
@@ -73,6 +74,9 @@ def merge(
     people made the commits of `head`, so they may change the files of tasks.
     """
     ours, theirs = _commit_id(repo, onto), _commit_id(repo, head)
+    bring_for_merge(repo, onto=ours, head=theirs)
+    if is_persons:
+        bring_promised(repo, theirs)
     try:
         tree = merged_tree(repo, onto=ours, head=theirs)
     except GitFailed:

@@ -12,6 +12,7 @@ from pathlib import Path
 from crew.domain.kernel.frozen import frozen
 from crew.git import lfs
 from crew.git.git_command import git
+from crew.git.promised_objects import bring_promised
 from crew.git.repository import Repository
 from crew.git.task_repository.crew_index import note_index
 from crew.git.task_repository.lay_repository import lay_repository
@@ -123,5 +124,6 @@ def _write_files(repo: Repository, spare: Spare) -> None:
     env = worktree_admin.environment_for(repo.common_dir, spare.files)
     env["GIT_INDEX_FILE"] = str(spare.index)
     args = ("read-tree", "--reset", "-u", spare.commit)
+    bring_promised(repo, spare.commit)
     git(spare.files, *args, env=env, timeout_s=_LONG_S)
     lfs.fill(spare.files, repo.common_dir, index=spare.index, commit=spare.commit)

@@ -11,10 +11,10 @@ from crew.git.gate_folders.clean_folder import clean_folder
 from crew.git.gate_folders.renew_repository import renew_repository
 from crew.git.git_command import git
 from crew.git.killed_git import clear_lock
+from crew.git.promised_objects import bring_if_persons, bring_promised
 from crew.git.refs import advance
 from crew.git.repository import (
     Repository,
-    check_own_repositories,
     commit_of,
     is_object_id,
     ref_tip,
@@ -81,6 +81,7 @@ def ensure_worktree(
     so that no worktree has it checked out and a spare at `base` can be used.
     """
     path = path.absolute()
+    bring_promised(repo, base)
     with held(repo.common_dir / "crew.lock") as lock:
         git_dir = _repair_git_dir(repo, path, branch=branch)
         if git_dir is None:
@@ -102,7 +103,6 @@ def ensure_worktree(
 
 
 def _laid_own(repo: Repository, path: Path, *, branch: str, base: str, spare: Spare | None) -> Path:
-    check_own_repositories(repo)
     ref = f"refs/heads/{branch}"
     if holder := worktree_with(repo, ref):
         raise checked_out(branch, holder)
@@ -153,6 +153,7 @@ def ensure_detached(
     found = commit if is_object_id(commit) else commit_of(repo, commit)
     if found is None:
         raise no_commit(commit)
+    bring_if_persons(repo, found)
     git_dir = _detached_git_dir(repo, path, found, kind=kind)
     _refuse_stranger(git_dir, path, branch=None)
     worktree_admin.finish_making(git_dir)  # crew's own from now on, whatever state a kill leaves
