@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -26,13 +27,9 @@ EXCLUDES = "crew-exclude"
 _FATAL = 128
 _PREFIXES = ("fatal:", "error:")
 _LOCKED = re.compile(r"Unable to create '[^']*\.lock': File exists|could not lock config file")
+_DUBIOUS = re.compile(r"dubious ownership in repository at '([^\n]*)'")
 DISK_FULL = ("No space left", "Disk quota exceeded")
 _KNOWN = (
-    (
-        "dubious ownership",
-        "git does not trust this repository, because another user owns it",
-        "if you trust it: git config --global --add safe.directory DIR",
-    ),
     (
         "not a git repository",
         "this is not a git repository",
@@ -197,6 +194,8 @@ def failure(args: tuple[str, ...], answer: GitAnswer) -> GitFailed:
         return GitFailed(
             "the disk is full", hint="free some disk space and try again", code="disk_full"
         )
+    if found := _DUBIOUS.search(answer.err):
+        return _not_trusted(Path(found[1]))
     for sign, means, hint in _KNOWN:
         if sign in answer.err:
             return GitFailed(means, hint=hint)
@@ -208,6 +207,22 @@ def failure(args: tuple[str, ...], answer: GitAnswer) -> GitFailed:
     return GitFailed(
         f"`git {args[0]}` failed: {message}",
         hint="all its output is in `.crew/logs/crew.log`, if the runner called it",
+    )
+
+
+def _not_trusted(named: Path) -> GitFailed:
+    """Name both paths: git compares the work tree with the list, and in the git dir that one."""
+    git_dir = hardening.git_dir_of(named)
+    common = Path(os.path.realpath(hardening.common_dir_of(git_dir))) if git_dir else named
+    root = common.parent if common.name == ".git" else common
+    add = "git config --global --add safe.directory"
+    commands = (
+        shlex.join([*add.split(), str(one)]) for one in dict.fromkeys((named, root, common))
+    )
+    return GitFailed(
+        "git does not trust this repository, because another user owns it",
+        hint=f"if you trust it: {' && '.join(commands)}",
+        code="other_owner",
     )
 
 
