@@ -55,7 +55,7 @@ def test_an_unreachable_remote_is_named_before_the_first_step(partial):
     partial.ok("new", "--title", "work")
     partial.crew("run", "--drain")
     assert not (partial.root / "file-1").exists()
-    assert "cannot fetch them from origin" in partial.ok("show", "1").out
+    assert "cannot fetch them from origin" in partial.ok("ps").out
 
 
 def test_the_repository_of_another_user_works_after_the_named_commands(bare_scene):

@@ -28,7 +28,7 @@ from crew.git.merges.attributes import attributes_worktree
 from crew.git.repository import Repository, commit_of, landed_commits
 from crew.git.task_repository.agent_refs import agent_git_of, read_bytes
 from crew.git.task_repository.index_owner import unlike_numbers, with_numbers
-from crew.system.atomic_files import write_file
+from crew.system.atomic_files import put_in_place, sync_to_disk, write_file
 from crew.system.crash_points import effect
 from crew.system.foreign_files import NotBelieved, Stamp, is_settled, read_foreign, stamp_of
 
@@ -608,7 +608,7 @@ def _fill(
                 os.utime(file.fileno(), ns=times)
             if not is_right:
                 return None
-            os.replace(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
+            put_in_place(fresh, name, within=folder)
             return os.stat(name, dir_fd=folder, follow_symlinks=False)
         finally:
             with suppress(FileNotFoundError):
@@ -621,7 +621,7 @@ def _rewrite(index: Path, content: bytes, *, at_ns: int) -> None:
     fresh = index.with_name(f"{index.name}.crew-lfs")
     write_file(fresh, content, mode=stat.S_IMODE(index.stat().st_mode))
     os.utime(fresh, ns=(at_ns, at_ns))
-    fresh.replace(index)
+    put_in_place(fresh, index)
 
 
 @effect("git.take_in_lfs")
@@ -636,10 +636,10 @@ def _take(agent_git: Path, store: Path, pointer: Pointer) -> bool:
         try:
             with making.open("x+b") as file:
                 is_right = _copied(kept, file, pointer)
-                os.fsync(file.fileno())
             if is_right:
+                sync_to_disk(making)
                 target.parent.mkdir(parents=True, exist_ok=True)
-                making.replace(target)
+                put_in_place(making, target)
             return is_right
         finally:
             making.unlink(missing_ok=True)
