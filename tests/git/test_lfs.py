@@ -21,6 +21,7 @@ from crew.git.worktrees.worktrees import ensure_detached, ensure_worktree, state
 from git.conftest import agents_git_dir
 from git.people import Person
 from refusals import raises_code
+from warm import warm_python
 
 pytestmark = pytest.mark.skipif(shutil.which("git-lfs") is None, reason="git-lfs is not installed")
 
@@ -487,6 +488,70 @@ def test_a_conflict_is_reported_as_binary(repo, person, agent):
     assert isinstance(found, MergeConflict)
     assert found.paths == ("big.bin",)
     assert "CONFLICT (binary): big.bin" in found.detail
+
+
+# Killed, and begun again
+
+STORY = """
+import subprocess, sys
+from pathlib import Path
+from crew.git.delivery.delivery import deliver
+from crew.git.merges.merges import merge
+from crew.git.repository import commit_of, find_repository
+from crew.git.refs import advance
+from crew.git.worktrees.worktrees import ensure_detached, ensure_worktree, state_of
+
+repo, tree = find_repository(Path(sys.argv[1])), Path(sys.argv[2])
+ensure_worktree(repo, tree, branch="crew-7", base="main")
+if not (tree / "done").exists():
+    (tree / "big.bin").write_bytes(b"second\\0" * 60_000)
+    (tree / "done").touch()
+    subprocess.run("git add -A && git commit -q -m second", shell=True, cwd=tree, check=True)
+head = state_of(repo, tree).head
+landed = commit_of(repo, "refs/crew/landed/main")
+if landed is None:
+    landed = merge(repo, onto="main", head=head, message="m", at=1).commit
+    advance(repo, "refs/crew/landed/main", to=landed, expected=None)
+ensure_detached(repo, tree.parent / "gate", landed)
+print(deliver(repo, "main", hold_s=0).state)
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(
+    "point",
+    [f"git.fill_lfs:{n}" for n in (1, 2, 3)]
+    + [f"git.note_lfs:{n}" for n in (1, 2, 3)]
+    + ["git.take_in_lfs:1", "git.sync_stage_files:1", "git.sync_refresh:1"],
+)
+def test_a_story_that_is_killed_and_told_again_ends_the_same(person, repo, tree, point, when):
+    name, _, count = point.partition(":")
+    for crash_at, codes in ((f"{name}.{when}:{count}", {-9}), ("", {0})):
+        env = {**os.environ, "CREW_CRASH_AT": crash_at}
+        argv = ["-c", STORY, str(person.path), str(tree)]
+        told = warm_python().run(argv, cwd=Path.cwd(), env=env)
+        assert told.returncode in codes, told.stderr
+    assert (person.path / "big.bin").read_bytes() == SECOND
+    assert person.git("status", "--porcelain") == ""
+    for folder in (tree, tree.parent / "gate"):
+        assert (folder / "big.bin").read_bytes() == SECOND
+        assert state_of(repo, folder).changed == ()
+        assert not list(folder.rglob(".crew-lfs*"))
+
+
+def test_an_unfinished_file_of_a_killed_crew_is_written_over(repo, tree):
+    tree.mkdir(parents=True)
+    fresh = f".crew-lfs-{hashlib.sha256(FIRST).hexdigest()[:16]}"
+    ensure_worktree(repo, tree, branch="crew-7", base="main")
+    for left in (tree / fresh, tree / fresh / "folder"):
+        shutil.rmtree(tree / fresh, ignore_errors=True)
+        left.parent.mkdir(exist_ok=True)
+        left.write_text("half")
+        (tree / "big.bin").write_text(pointer(FIRST))
+        found = lfs.settle(tree, repo.common_dir / "crew/folders/7", fills=True)
+        assert found.same == {"big.bin"}
+        assert (tree / "big.bin").read_bytes() == FIRST
+        assert (tree / fresh).is_dir() == (left.name == "folder")
 
 
 # A repository without git-lfs

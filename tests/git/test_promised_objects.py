@@ -1,6 +1,8 @@
 """In a partial clone the person's git fetches what commits lack, and agents cause no fetch."""
 
+import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +18,7 @@ from crew.git.worktrees.worktrees import ensure_detached, ensure_worktree, state
 from git.conftest import agents_git_dir
 from git.people import Person
 from refusals import raises_code
+from warm import warm_python
 
 
 @pytest.fixture
@@ -115,6 +118,22 @@ def test_a_remote_that_cannot_be_reached_is_named_and_tried_again(far, clone, tm
     assert not (tmp_path / "7").exists()
     far.path.with_name("away").rename(far.path)
     ensure_worktree(clone, tmp_path / "7", branch="crew-7", base="main")
+    assert state_of(clone, tmp_path / "7").changed == ()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_fetch_that_was_killed_is_made_again(clone, tmp_path, when):
+    story = (
+        "import sys; from pathlib import Path\n"
+        "from crew.git.repository import find_repository\n"
+        "from crew.git.worktrees.worktrees import ensure_worktree\n"
+        "repo = find_repository(Path(sys.argv[1]))\n"
+        "ensure_worktree(repo, Path(sys.argv[2]), branch='crew-7', base='main')\n"
+    )
+    for crash_at, code in ((f"git.fetch_promised.{when}", -9), ("", 0)):
+        env = {**os.environ, "CREW_CRASH_AT": crash_at}
+        argv = ["-c", story, str(clone.root), str(tmp_path / "7")]
+        assert warm_python().run(argv, cwd=Path.cwd(), env=env).returncode == code
     assert state_of(clone, tmp_path / "7").changed == ()
 
 

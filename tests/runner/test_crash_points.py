@@ -63,6 +63,8 @@ ELSEWHERE = {
         *("git.rewrite_worktree", "git.drop_special", "git.show_branch"),
         *("git.pack_commits", "git.store_commits", "git.bring_index"),
     ),
+    "git/test_lfs.py": ("git.fill_lfs", "git.note_lfs", "git.take_in_lfs"),
+    "git/test_promised_objects.py": ("git.fetch_promised",),
     "git/test_persons_commits.py": ("git.write_persons_files",),
     "git/test_special_files.py": ("git.drop_special_file",),
     "git/test_refused_files.py": ("git.open_closed",),

@@ -599,9 +599,10 @@ def _fill(
 
     The file is dated before the index, or git would compare its content each time.
     """
-    name, fresh = path.rpartition("/")[2], f".crew-lfs-{uuid.uuid4().hex}"
+    name = path.rpartition("/")[2]
     bits, times = 0o777 if mode == "100755" else 0o666, (at_ns - _OLDER_NS,) * 2
     with _folder_of(files, path) as folder:
+        fresh = _free_name(folder, pointer)
         try:
             with open(os.open(fresh, _NEW, bits, dir_fd=folder), "w+b") as file:  # noqa: PTH123
                 is_right = _copied(kept, file, pointer)
@@ -613,6 +614,18 @@ def _fill(
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(fresh, dir_fd=folder)
+
+
+def _free_name(folder: int, pointer: Pointer) -> str:
+    """The name of an unfinished file, the same at a repeat, so that a kill leaves none behind."""
+    fresh = f".crew-lfs-{pointer.oid[:16]}"
+    try:
+        os.unlink(fresh, dir_fd=folder)
+    except FileNotFoundError:
+        return fresh
+    except OSError:  # a folder that an agent made
+        return f"{fresh}-{uuid.uuid4().hex}"
+    return fresh
 
 
 @effect("git.note_lfs")
