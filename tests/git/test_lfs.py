@@ -12,7 +12,8 @@ from crew.git import lfs, spawn_git
 from crew.git.checkpoints.checkpoints import restore, restore_into_worktree, take_checkpoint
 from crew.git.delivery.delivery import deliver
 from crew.git.git_command import git
-from crew.git.merges.merges import MergeConflict, Merged, merge
+from crew.git.merges.conflict_sides import conflict_sides
+from crew.git.merges.merges import MergeConflict, Merged, dropped_sides, merge
 from crew.git.repository import commit_of, find_repository
 from crew.git.task_repository.take_in import NotTakenIn
 from crew.git.worktrees.persons_commits import take_persons
@@ -488,6 +489,34 @@ def test_a_conflict_is_reported_as_binary(repo, person, agent):
     assert isinstance(found, MergeConflict)
     assert found.paths == ("big.bin",)
     assert "CONFLICT (binary): big.bin" in found.detail
+
+
+@pytest.mark.parametrize("favours", ["mine", "theirs"])
+@pytest.mark.parametrize("ours", [b"as long", b"y" * len(FIRST), b"longer" * 77_777])
+def test_a_favoured_side_of_a_conflict_wins_as_a_whole(repo, person, agent, favours, ours):
+    save(agent)
+    main = save(person, ours)
+    head = state_of(repo, agent.path).head
+    done = merge(repo, onto=main, head=head, message="m", at=1, favours=favours)
+    assert isinstance(done, Merged)
+    wins = SECOND if favours == "mine" else ours
+    assert git(repo.common_dir, "show", f"{done.commit}:big.bin") + "\n" == pointer(wins)
+
+
+def test_a_resolution_that_takes_one_side_drops_nothing(repo, person, agent):
+    save(agent)
+    main = save(person, b"mine" * 5000)
+    ours = state_of(repo, agent.path).head
+    sides = {"ours": ours, "theirs": main, "paths": ("big.bin",)}
+    assert dropped_sides(repo, **sides, result=ours) == ()
+    assert dropped_sides(repo, **sides, result=main) == ()
+
+
+def test_a_conflict_shows_no_hunks_of_pointers(repo, person, agent):
+    save(agent)
+    main = save(person, b"mine" * 5000)
+    ours = state_of(repo, agent.path).head
+    assert conflict_sides(repo, ours=ours, theirs=main, paths=("big.bin",)).hunks == ()
 
 
 # Killed, and begun again
