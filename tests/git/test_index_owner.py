@@ -1,8 +1,10 @@
 """An index names the owner of files that git sees in the sandbox, and is otherwise the same."""
 
+import os
+
 import pytest
 
-from crew.git.task_repository.index_owner import with_owner
+from crew.git.task_repository.index_owner import unlike_numbers, with_numbers, with_owner
 
 
 def entries(person) -> dict[str, str]:
@@ -57,12 +59,38 @@ def test_every_entry_has_the_owner_and_its_other_numbers(person, arrange):
     person.git("fsck", "--no-dangling")
 
 
-def test_a_damaged_index_or_one_with_other_ids_stays_as_it_is(person):
+def test_a_damaged_index_stays_as_it_is(person):
     whole = (person.path / ".git" / "index").read_bytes()
     for bad in (whole[:-1] + bytes([whole[-1] ^ 1]), b"X" * len(whole), whole[:-20] + b"\1" * 20):
         assert with_owner(bad, 1, 2) == bad
-    person.git("init", "-q", "--object-format=sha256", "other")
-    (person.path / "other" / "file").write_text("x\n")
-    person.git("-C", "other", "add", "file")
-    longer = (person.path / "other" / ".git" / "index").read_bytes()
-    assert with_owner(longer, 1, 2) == longer
+        assert with_numbers(bad, {"a.txt": (person.path / "a.txt").stat()}) == bad
+
+
+def test_an_index_with_longer_ids_is_rewritten_too(person, tmp_path):
+    person.git("init", "-q", "--object-format=sha256", str(tmp_path / "other"))
+    other = type(person)(tmp_path / "other")
+    other.commit({"file": "x\n", "sub/file": "y\n"})
+    before, file = entries(other), other.path / ".git" / "index"
+    file.write_bytes(with_owner(file.read_bytes(), 1234, 5678))
+    assert entries(other) == {name: owned(numbers, 1234, 5678) for name, numbers in before.items()}
+
+
+@pytest.mark.parametrize(
+    "arrange", [as_it_is, format_4, extended_entries, extended_entries_in_format_4, no_checksum]
+)
+def test_the_numbers_of_some_files_are_those_that_git_would_write(person, arrange):
+    person.commit({f"{'deep/' * depth}file{depth}": "x\n" for depth in range(1, 12)})
+    arrange(person)
+    before, file = entries(person), person.path / ".git" / "index"
+    names = ("a.txt", "deep/deep/file2")
+    for name in names:
+        os.utime(person.path / name, (1, 1))
+    found = {name: (person.path / name).stat() for name in names}
+    assert unlike_numbers(file.read_bytes(), found) == {*names}
+    assert unlike_numbers(file.read_bytes(), {"no such": found["a.txt"]}) == {"no such"}
+    file.write_bytes(with_numbers(file.read_bytes(), found))
+    assert unlike_numbers(file.read_bytes(), found) == frozenset()
+    ours = entries(person)
+    person.git("update-index", "-q", "--refresh")
+    assert entries(person) == ours
+    assert {name for name in ours if ours[name] != before[name]} == {f"H {one}" for one in names}

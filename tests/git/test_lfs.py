@@ -118,6 +118,37 @@ def test_the_folder_of_a_gate_has_the_contents_of_each_commit(repo, person, tree
         (tree / "big.bin").write_bytes(b"a gate was here")
 
 
+@pytest.mark.parametrize("way", ["longer ids", "sparse", "shown elsewhere"])
+def test_odd_repositories_have_contents_too(tmp_path, tree, way):
+    person = Person(tmp_path / "odd")
+    person.path.mkdir()
+    person.git("init", "-q", f"--object-format={'sha256' if way == 'longer ids' else 'sha1'}")
+    person.git("lfs", "install", "--local")
+    person.git("lfs", "track", "*.bin")
+    person.commit({"left/out.txt": "x\n"})
+    save(person, FIRST)
+    save(person, SECOND, "left/out.bin")
+    if way == "sparse":
+        person.git("sparse-checkout", "set", "--no-cone", "/*", "!/left/")
+    if way == "shown elsewhere":
+        person.git("worktree", "add", "-q", str(tmp_path / "linked"))
+        person = Person(tmp_path / "linked")
+        person.git("switch", "-q", "--ignore-other-worktrees", "main")
+        Person(tmp_path / "odd").git("switch", "-q", "-d")
+    repo = find_repository(person.path)
+    ensure_worktree(repo, tree, branch="crew-7", base="main")
+    agent = Person(tree)
+    assert (tree / "big.bin").read_bytes() == FIRST
+    assert (tree / "left").exists() == (way != "sparse")
+    assert agent.git("status", "--porcelain") == ""
+    save(agent)
+    assert state_of(repo, tree).changed == ()
+    landed(repo, agent)
+    assert deliver(repo, "main", hold_s=0).state == "delivered"
+    assert (person.path / "big.bin").read_bytes() == SECOND
+    assert person.git("status", "--porcelain") == ""
+
+
 def test_a_file_that_may_be_run_is_filled_and_may_still_be_run(repo, person, tree):
     (person.path / "tool.bin").write_bytes(SECOND)
     (person.path / "tool.bin").chmod(0o755)
@@ -412,6 +443,13 @@ def test_an_uncommitted_content_that_only_the_agent_has_is_kept_whole(repo, agen
     kept(repo, agent)
     restore(repo, "7", None, tmp_path / "back")
     assert (tmp_path / "back" / "big.bin").read_bytes() == SECOND
+
+
+def test_the_content_of_a_commit_that_was_reset_away_is_kept(repo, agent):
+    save(agent)
+    agent.git("reset", "-q", "--hard", "HEAD~1")
+    kept(repo, agent)
+    assert store_file(repo.common_dir, SECOND).read_bytes() == SECOND
 
 
 def test_a_touched_file_costs_a_checkpoint_no_content(repo, agent):

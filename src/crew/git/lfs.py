@@ -285,10 +285,25 @@ def take_in_contents(
     Answers the files of git-lfs in the commit that nobody could fill: their content is in no
     store, or git-lfs would read their text as a pointer and crew does not.
     """
+    is_doubtful = keep_contents(repo, agent_git, commit, known=known)
+    if is_doubtful is None:
+        return ()
+    if not is_doubtful and known and _has_same_attributes(repo, known, commit):
+        return ()
+    return _brought(repo, commit, known)
+
+
+def keep_contents(
+    repo: Repository, agent_git: Path, commit: str, *, known: str | None
+) -> bool | None:
+    """Store what an agent's commits bring, and whether something seems to lack its content.
+
+    None if neither the agent nor the person has any content of git-lfs.
+    """
     common = repo.common_dir
     theirs, store = store_of(agent_git), store_of(common)
     if not (os.path.isdir(theirs) or os.path.isdir(store)):  # noqa: PTH112 - after every step
-        return ()
+        return None
     is_doubtful, room = False, min(LARGEST_TAKEN_IN, shutil.disk_usage(common).free // 2)
     taken = 0
     for content in _small_blobs(repo, commit, known):
@@ -300,9 +315,7 @@ def take_in_contents(
             taken += 1
             is_allowed = room > 0 and taken <= MOST_TAKEN_IN
             is_doubtful |= not (is_allowed and _take(agent_git, store, pointer))
-    if not is_doubtful and known and _has_same_attributes(repo, known, commit):
-        return ()
-    return _brought(repo, commit, known)
+    return is_doubtful
 
 
 def missing_in(repo: Repository, commit: str) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ from crew.git.git_command import GitAnswer, ask, git
 from crew.git.merges.merges import MergeConflict, identity, merged_tree
 from crew.git.refs import Moved, advance, delete_refs
 from crew.git.repository import Repository, commit_of, ref_tip, refs_like
+from crew.git.task_repository.agent_refs import agent_git_of
 from crew.git.worktrees import worktree_admin
 from crew.git.worktrees.worktree_status import WorktreeState, load_status
 from crew.system.crash_points import effect
@@ -168,7 +169,10 @@ def _left_behind(repo: Repository, place: SnapshotPlace, holding: Holding) -> tu
     if not place.is_bound or place.git_dir == repo.common_dir or isinstance(status, GitAnswer):
         return ()
     if worktree_admin.is_own(place.git_dir):
-        return left_in_own(repo, place.git_dir, head=status.head)
+        lost = left_in_own(repo, place.git_dir, head=status.head)
+        for commit in lost:
+            lfs.keep_contents(repo, agent_git_of(place.git_dir), commit, known=status.head)
+        return lost
     return left_behind(repo, place.git_dir, head=status.head, branch=status.branch)
 
 

@@ -12,19 +12,44 @@ import os
 import struct
 from collections.abc import Iterator, Mapping
 
+from crew.domain.kernel.frozen import frozen
 from crew.system.sandbox.bubblewrap import SEEN_OWNER
 
 _HEADER = struct.Struct(">4sLL")
 _OWNER = struct.Struct(">2L")
-_OWNER_AT, _FLAGS_AT, _NAME_AT = 28, 60, 62  # in an entry with object ids of 20 bytes
+_OWNER_AT, _ID_AT = 28, 40
 _EXTENDED = 0x4000
 _STAGE = 0x30  # in the first byte of the flags
-_CHECKSUM = 20
+_CHECKSUMS = {"sha1": 20, "sha256": 32}
+_LONGEST_ID = 32
 _COMPRESSED = 4
 _NUMBER, _DEVICE_AND_INODE, _TIMES = (struct.Struct(f">{count}L") for count in (1, 2, 4))
 _DEVICE_AT, _INODE_AT, _SIZE_AT = 16, 20, 36
 _LOW = 0xFFFFFFFF
 _FULL = 0x80000000  # for a size whose last 32 bits are zeros
+
+
+@frozen
+class _Unsigned:
+    """An index without its checksum: its method, which also makes the ids of objects."""
+
+    body: bytearray
+    method: str
+    id_size: int
+    is_signed: bool
+
+    @property
+    def flags_at(self) -> int:
+        return _ID_AT + self.id_size
+
+    def signed(self) -> bytes:
+        """With a new checksum, or without one, as it was before."""
+        import hashlib  # noqa: PLC0415 - slow to load
+
+        if not self.is_signed:
+            return bytes(self.body) + bytes(self.id_size)
+        digest = hashlib.new(self.method, self.body, usedforsecurity=False).digest()
+        return bytes(self.body) + digest
 
 
 def owned_as_seen(index: bytes) -> bytes:
@@ -44,33 +69,34 @@ def _has_sandbox() -> bool:
 
 
 def with_owner(index: bytes, user: int, group: int) -> bytes:
-    """The index with this owner in every entry. One with longer object ids stays as it is."""
-    if (body := _body(index)) is None:
+    """The index with this owner in every entry."""
+    if (found := _unsigned(index)) is None:
         return index
-    for place, _ in _entries(body):
-        _OWNER.pack_into(body, place + _OWNER_AT, user, group)
-    return _signed(body, index)
+    for place, _ in _entries(found):
+        _OWNER.pack_into(found.body, place + _OWNER_AT, user, group)
+    return found.signed()
 
 
 def unlike_numbers(index: bytes, files: Mapping[str, os.stat_result]) -> frozenset[str]:
     """Those of the files whose numbers the index does not have; all, if crew cannot read it."""
-    body = _body(index)
-    known = {name: _numbers_at(body, at) for name, at in _places(body, files)} if body else {}
+    read = _unsigned(index)
+    known = {name: _numbers_at(read.body, at) for name, at in _places(read, files)} if read else {}
     return frozenset(name for name, found in files.items() if known.get(name) != _numbers_of(found))
 
 
 def with_numbers(index: bytes, files: Mapping[str, os.stat_result]) -> bytes:
     """The index with the numbers of these files, which have the content that it names."""
-    if (body := _body(index)) is None:
+    if (read := _unsigned(index)) is None:
         return index
-    for path, place in _places(body, files):
+    body = read.body
+    for path, place in _places(read, files):
         found = files[path]
         times, inode, size = _numbers_of(found)
         _TIMES.pack_into(body, place, *times)
         _DEVICE_AND_INODE.pack_into(body, place + _DEVICE_AT, found.st_dev & _LOW, inode)
         _OWNER.pack_into(body, place + _OWNER_AT, found.st_uid & _LOW, found.st_gid & _LOW)
         _NUMBER.pack_into(body, place + _SIZE_AT, size)
-    return _signed(body, index)
+    return read.signed()
 
 
 _Numbers = tuple[tuple[int, ...], int, int]
@@ -88,40 +114,40 @@ def _numbers_at(body: bytearray, place: int) -> _Numbers:
     return _TIMES.unpack_from(body, place), inode, size
 
 
-def _places(body: bytearray, wanted: Mapping[str, object]) -> Iterator[tuple[str, int]]:
+def _places(index: _Unsigned, wanted: Mapping[str, object]) -> Iterator[tuple[str, int]]:
     """The wanted paths that are not in conflict, and where their entries are."""
     names = {os.fsencode(name): name for name in wanted}
-    for place, path in _entries(body):
-        is_merged = not body[place + _FLAGS_AT] & _STAGE
+    for place, path in _entries(index):
+        is_merged = not index.body[place + index.flags_at] & _STAGE
         if is_merged and path in names:
             yield names[path], place
 
 
-def _body(index: bytes) -> bytearray | None:
-    """The index without its checksum; None if it is damaged, or has longer object ids."""
+def _unsigned(index: bytes) -> _Unsigned | None:
+    """The index without its checksum, or without the zeros in its place; None if it is damaged."""
     import hashlib  # noqa: PLC0415 - slow to load
 
-    body, end = bytearray(index[:-_CHECKSUM]), index[-_CHECKSUM:]
-    if hashlib.sha1(body, usedforsecurity=False).digest() != end and end.strip(b"\0"):
+    if not index.startswith(b"DIRC") or len(index) < _HEADER.size + _LONGEST_ID:
         return None
-    return body if body.startswith(b"DIRC") and len(body) >= _HEADER.size else None
+    for method, size in _CHECKSUMS.items():
+        body, end = index[:-size], index[-size:]
+        if hashlib.new(method, body, usedforsecurity=False).digest() == end:
+            return _Unsigned(body=bytearray(body), method=method, id_size=size, is_signed=True)
+    size = _CHECKSUMS["sha1"]  # without a checksum, nothing tells longer ids
+    if any(index[-size:]) or not any(index[-_LONGEST_ID:-size]):
+        return None
+    return _Unsigned(body=bytearray(index[:-size]), method="sha1", id_size=size, is_signed=False)
 
 
-def _signed(body: bytearray, index: bytes) -> bytes:
-    """With a new checksum, or without one, as the index was before."""
-    import hashlib  # noqa: PLC0415 - slow to load
-
-    end = index[-_CHECKSUM:]
-    return bytes(body) + (hashlib.sha1(body, usedforsecurity=False).digest() if any(end) else end)
-
-
-def _entries(body: bytearray) -> Iterator[tuple[int, bytes]]:
+def _entries(index: _Unsigned) -> Iterator[tuple[int, bytes]]:
     """Where each entry begins, and its path."""
+    body = index.body
     _, version, count = _HEADER.unpack_from(body)
     place, path = _HEADER.size, b""
     for _ in range(count):
-        flags = int.from_bytes(body[place + _FLAGS_AT : place + _NAME_AT])
-        name = place + _NAME_AT + (2 if flags & _EXTENDED else 0)
+        name = place + index.flags_at + 2
+        flags = int.from_bytes(body[name - 2 : name])
+        name += 2 if flags & _EXTENDED else 0
         if version < _COMPRESSED:
             end = body.index(0, name)
             yield place, bytes(body[name:end])
