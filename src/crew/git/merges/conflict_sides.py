@@ -167,7 +167,7 @@ def _sizes(repo: Repository, entries: set[Entry]) -> dict[Entry, int]:
 def _versions(
     repo: Repository, files: Mapping[str, tuple[Entry, ...]], texts: set[Entry]
 ) -> dict[str, Versions]:
-    """The contents of each file; a stand-in that is no text for one that is not read or a pointer."""
+    """The contents of each file; a stand-in that is no text for pointers and unread ones."""
     wanted = {entry for entries in files.values() for entry in entries} & texts
     blobs = contents(repo, sorted({blob for _, blob in wanted}))
 
