@@ -21,8 +21,10 @@ _MOST_OLDER = 20
 _LONGEST_REF = 4096
 _MOST_BYTES = 65_536
 _MOST_KEPT = 1_000  # about 1 MB
-_COMMIT_ID = re.compile(rb"[0-9a-f]{40}")
-_HEADERS = re.compile(rb"commit \d+\0tree ([0-9a-f]{40})\n((?:parent [0-9a-f]{40}\n)*)author ")
+_COMMIT_ID = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_HEADERS = re.compile(
+    rb"commit \d+\0tree (%b)\n((?:parent %b\n)*)author " % (_COMMIT_ID.pattern, _COMMIT_ID.pattern)
+)
 _ENCODING = b"\nencoding "
 _SPACE = " \t\r\n"
 

@@ -68,9 +68,10 @@ class Progress:
 
     def record(self, steps_name: str, count: int) -> None:
         text = json.dumps({**self._counts(), steps_name: count})
-        os.makedirs(os.path.dirname(self._path), exist_ok=True)  # noqa: PTH103, PTH120
+        os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120
         fresh = f"{self._path}.new"
         _write_file(fresh, text.encode())
+        os.chmod(fresh, 0o600)  # noqa: PTH101
         os.replace(fresh, self._path)  # noqa: PTH105
 
     def _counts(self) -> dict[str, int]:

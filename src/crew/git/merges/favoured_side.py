@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from tempfile import TemporaryDirectory
 
 _STAGED = re.compile(r"(\d+) ([0-9a-f]+) ([123])\t(.*)", re.DOTALL)
-_GONE = "0 " + "0" * 40
 _BASE, _ONTO, _HEAD = 1, 2, 3
 
 
@@ -82,8 +81,9 @@ def _merged_lines(repo: Repository, stages: Mapping[int, TreeEntry], side: str) 
 
 def _with_entries(repo: Repository, tree: str, entries: Mapping[str, TreeEntry | None]) -> str:
     """The tree with these paths replaced. None removes a path."""
+    gone = f"0 {'0' * len(tree)}"
     lines = [
-        f"{f'{entry.mode} {entry.blob}' if entry else _GONE}\t{path}\0"
+        f"{f'{entry.mode} {entry.blob}' if entry else gone}\t{path}\0"
         for path, entry in entries.items()
     ]
     with _folder() as folder:

@@ -15,6 +15,7 @@ from crew.git.task_repository.crew_index import note_index, settle_held_index
 from crew.git.task_repository.lay_repository import copy_index
 from crew.git.task_repository.take_in import NotTakenIn, seeing
 from crew.git.worktrees import worktree_admin
+from crew.git.worktrees.submodules import fill_submodules
 from crew.git.worktrees.worktree_status import private_index, unfinished_in
 from crew.system.crash_points import effect
 from crew.system.file_locks import held
@@ -45,6 +46,7 @@ def finish_checkout(repo: Repository, git_dir: Path, path: Path) -> None:
             has_own = (agent_git_of(git_dir) / "index").exists()
             if not has_own or (is_lost and not _has_staged(repo, git_dir, path)):
                 copy_index(repo, git_dir)
+        fill_submodules(repo, git_dir, path)
         worktree_admin.finish_making(git_dir)
 
 

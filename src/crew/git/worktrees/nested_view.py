@@ -24,6 +24,7 @@ from crew.git.task_repository.agent_refs import (
 from crew.git.task_repository.store_objects import quoted
 from crew.git.task_repository.take_in import special_in
 from crew.git.worktrees.index_file import load_marks, read_index
+from crew.git.worktrees.submodules import module_dirs
 from crew.git.worktrees.worktree_admin import environment_for, is_own
 
 _LARGEST = 1_000_000
@@ -67,10 +68,15 @@ class Surroundings:
         )
 
     def _is_allowed(self, objects: Path) -> bool:
-        if _real(objects) == _real(self.store):
+        if _real(objects) in {_real(one) for one in self._persons()}:
             return True
         is_home = _real(objects) == _real(self.home / "objects")
         return is_home and self.is_known(objects)
+
+    def _persons(self) -> Iterator[Path]:
+        """The objects of the main repository, and of the submodules that a person has cloned."""
+        yield self.store
+        yield from (module / "objects" for module in module_dirs(self.store.parent))
 
 
 def surroundings(worktree: Path, git_dir: Path) -> Surroundings:

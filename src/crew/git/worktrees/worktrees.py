@@ -56,6 +56,7 @@ from crew.git.worktrees.folder_removal import (
 )
 from crew.git.worktrees.persons_commits import take_persons
 from crew.git.worktrees.spare_worktrees import Spare, place
+from crew.git.worktrees.submodules import fill_submodules
 from crew.git.worktrees.worktree_admin import Kind
 from crew.git.worktrees.worktree_list import symbolic_head
 from crew.git.worktrees.worktree_status import (
@@ -168,6 +169,7 @@ def ensure_detached(
             if not worktree_admin.is_pointed_at(git_dir, path):
                 remove(path / ".git")
                 worktree_admin.point(git_dir, path)
+        fill_submodules(repo, git_dir, path)
 
 
 def _detached_git_dir(repo: Repository, path: Path, commit: str, *, kind: Kind) -> Path:

@@ -12,15 +12,16 @@ from pathlib import Path
 
 from crew.agents.adapter import StepOrder
 from crew.agents.environment import prompt_file, shim_folder
-from crew.agents.first_run import make_folder
 from crew.agents.own_home import own_home
 from crew.config.model import AgentSettings
 from crew.domain.kernel.frozen import frozen
 from crew.git.task_repository.agent_refs import agent_git_of
 from crew.git.worktrees import worktree_admin
+from crew.git.worktrees.submodules import module_dirs
 from crew.runner.outside.worktree_files import linked_folders
 from crew.runner.sandbox.home_parts import declared, files_named_in, program_folders
 from crew.runner.sandbox.listed_hosts import by_proxy
+from crew.system.private_files import make_private_folder
 from crew.system.sandbox.allowed import Allowed
 from crew.trusted_config import unapproved_project_files
 from crew.workplace import Workplace
@@ -113,7 +114,7 @@ def _progress(workplace: Workplace) -> tuple[Path, ...]:
     """The folder in which scripted agents keep the numbers of their steps."""
     folder = workplace.folder / "sessions"
     if not folder.is_dir():
-        make_folder(folder)
+        make_private_folder(folder)
     return (folder,)
 
 
@@ -235,7 +236,9 @@ def _git_folders(workplace: Workplace, place: _Place) -> _GitFolders:
     the contents of git-lfs. A commit in a linked worktree writes into the main repository.
     """
     common = workplace.repo.common_dir
-    shared = (*_shared(common), *_alternates(common))
+    modules = tuple(module_dirs(common))
+    borrowed = (one for git_dir in (common, *modules) for one in _alternates(git_dir))
+    shared = (*_shared(common), *(module / "objects" for module in modules), *borrowed)
     git_dir = worktree_admin.git_dir_for(workplace.repo, place.folder)
     if git_dir is None:
         return _GitFolders(readable=shared)
