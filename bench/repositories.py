@@ -30,7 +30,7 @@ from bench.repository_kinds import (
 )
 
 COLUMNS = ("init", "merged", "doctor", "submodule", "detached")
-HALF_DONE = ("moved", "copied")
+HALF_DONE = ("moved", "moved elsewhere", "copied")
 Row = dict[str, str]
 """What each column says: `ok`, `refused (COMMAND)`, or the sentence of the failure."""
 
@@ -65,6 +65,10 @@ class Trial:
     def merged(self) -> str:
         """A task in the middle of which the repository may have been moved, and a new one."""
         files = {"work/half.txt": "half\n"} if self.kind in HALF_DONE else {}
+        if self.kind == "line ends of Windows":
+            files["work/cloned.txt"] = "cloned\n"
+        if self.kind == "git-lfs":
+            files |= {"work/new.bin": "new\n", "work/read.txt": "large\n"}
         self._run("one", {"work/one.txt": "one\n"}, also=files)
         if self.kind == "copied":
             self._check_places()
@@ -92,6 +96,7 @@ class Trial:
         """Agent and gate have the files of submodules, and of those in them."""
         if self.kind == "sparse checkout":
             self.place.git(self.checkout, "sparse-checkout", "add", "lib")
+        self.place.git(self.checkout, "checkout", "-q", self.branch)
         add_submodule(self.place, self.checkout, "lib")
         read = "cat lib/content.txt lib/inner/content.txt > work/seen.txt"
         seen = "content of lib-source\ncontent of lib-inner\n"
@@ -121,7 +126,7 @@ class Trial:
         also: Mapping[str, str] | None = None,
     ) -> None:
         writes = [{"write": {"path": path, "text": text}} for path, text in files.items()]
-        work = [first] if first else writes
+        work = [first] if first else [*writes, {"run": _READS_LFS}]
         play(self.place, title, [[*work, {"commit": title}, {"done": True}]])
         made = self.place.crew(self.checkout, "new", "--title", title)
         if made.returncode:
@@ -144,7 +149,8 @@ class Trial:
         """The branch and the checkout have them, and git finds nothing changed there."""
         head = self.place.typed("git symbolic-ref --short -q HEAD", self.checkout).stdout.strip()
         for path, text in files.items():
-            if self.place.git(self.checkout, "show", f"{self.branch}:{path}") != text.rstrip("\n"):
+            landed = self.place.git(self.checkout, "show", f"{self.branch}:{path}")
+            if landed != text.rstrip("\n") and not path.endswith(".bin"):
                 raise Broken(f"{path} has other content on {self.branch}")
             file = self.checkout / path
             if head == self.branch and (not file.is_file() or file.read_text() != text):
@@ -157,6 +163,11 @@ class Trial:
         ]
         if changed:
             raise Broken(f"git finds changes in the checkout: {', '.join(changed)}")
+
+
+_READS_LFS = (
+    "! test -e work/large.bin || { cat work/large.bin > work/read.txt; echo new > work/new.bin; }"
+)
 
 
 def play(place: Place, title: str, steps: list[list[dict]]) -> None:
@@ -179,6 +190,8 @@ def made_place() -> Iterator[Place]:
         write = {"write": {"path": "work/half.txt", "text": "half\n"}}
         where = {"run": "pwd > work/where.txt"}
         end = [where, {"commit": "where"}, {"done": True}]
+        cloned = {"write": {"path": "work/cloned.txt", "text": "cloned\n"}}
+        play(place, "cloned", [[cloned, {"commit": "cloned"}, {"done": True}]])
         play(place, "half", [[write, {"commit": "half"}], [{"hang": True}], end])
         yield place
     finally:

@@ -153,7 +153,7 @@ def _lfs(place: Place) -> Path:
     place.git(path, "lfs", "track", "*.bin")
     place.write(
         path,
-        "with a large file",
+        "with large files",
         {
             ".gitattributes": "*.bin filter=lfs diff=lfs merge=lfs -text\n",
             "work/large.bin": "large\n",
@@ -234,9 +234,14 @@ def _other_owner(place: Place) -> Path:
 
 
 def _crlf(place: Place) -> Path:
+    """A clone with the line ends of Windows, also in the task files that came with it."""
+    source = place.repository("origin")
+    place.crew(source, "init")
+    place.crew(source, "new", "--title", "cloned")
+    place.git(source, "add", "-A")
+    place.git(source, "commit", "-q", "-m", "with a task")
     place.settings("[core]\n\tautocrlf = true\n")
-    place.upstream()
-    place.git(place.top, "clone", "-q", "upstream.git", "repo")
+    place.git(place.top, "clone", "-q", "origin", "repo")
     return place.top / "repo"
 
 
@@ -380,7 +385,14 @@ def sentence(done: "subprocess.CompletedProcess[str]") -> str:
     return " / ".join(told or lines[-3:]) or f"exit code {done.returncode}"
 
 
+def _renamed(place: Place) -> Path:
+    _half_done(place)
+    (place.top / "repo").rename(place.top / "moved")
+    return place.top / "moved"
+
+
 def _moved(place: Place) -> Path:
+    """To another folder, without the worktrees."""
     _half_done(place)
     (place.top / "away").mkdir()
     (place.top / "repo").rename(place.top / "away" / "moved")
@@ -407,7 +419,8 @@ KINDS: dict[str, Callable[[Place], Path]] = {
     "SHA-256": _sha256,
     "signed commits": _signed,
     "another owner": _other_owner,
-    "moved": _moved,
+    "moved": _renamed,
+    "moved elsewhere": _moved,
     "copied": _copied,
     "detached HEAD": _detached,
     "line ends of Windows": _crlf,

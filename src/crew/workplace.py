@@ -154,6 +154,15 @@ class Workplace:
 
         return target_branch(self.repo, self.settings.merge.target)
 
+    @property
+    def empty_submodules(self) -> tuple[str, ...]:
+        """The submodules of the target branch that are not cloned here: tasks lack their files."""
+        if self.root != self.repo.common_dir and not (self.root / ".gitmodules").exists():
+            return ()
+        from crew.git.worktrees.submodules import missing_content  # noqa: PLC0415 - few have any
+
+        return missing_content(self.repo, f"refs/heads/{self.target}")
+
     def branch_around(self, place: Path) -> str | None:
         """The branch of the person's worktree around `place`; None when HEAD is detached."""
         from crew.git.repository import branch_around  # noqa: PLC0415 - lists do without git

@@ -15,6 +15,7 @@ from crew.system.file_locks import held
 from crew.system.foreign_files import read_foreign
 
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+_BRANCH_OF_TASK = re.compile(r"crew-\d+(-.*)?")
 _LONGEST_REF = 4096
 _FACTS = ("--path-format=absolute", "--git-dir", "--git-common-dir", "--show-toplevel")
 
@@ -133,11 +134,20 @@ def target_branch(repo: Repository, configured: str | None) -> str:
     checked_out = current_branch(repo)
     if checked_out is not None and has_branch(repo, checked_out):
         return checked_out
+    if only := _only_branch(repo):
+        return only
     raise UsageError(
         f"there is no branch {wanted!r} to land on, and no other branch is checked out",
         hint="name the branch to land on: git config crew.defaultBranch BRANCH",
         code="no_branch",
     )
+
+
+def _only_branch(repo: Repository) -> str | None:
+    """The one branch of the person's, for a HEAD that is detached."""
+    named = (ref.removeprefix("refs/heads/") for ref in refs_like(repo, "refs/heads"))
+    persons = [branch for branch in named if not _BRANCH_OF_TASK.fullmatch(branch)]
+    return persons[0] if len(persons) == 1 else None
 
 
 def check_usable(repo: Repository) -> None:

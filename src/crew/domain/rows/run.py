@@ -26,6 +26,7 @@ class Ask(StrEnum):
     RED_GATE = "red_gate"
     REFUSED = "refused"
     NESTED = "nested"
+    UNPUSHED = "unpushed"
     OFF_HEAD = "off_head"
     UNCOMMITTED = "uncommitted"
     NOTHING_COMMITTED = "nothing_committed"

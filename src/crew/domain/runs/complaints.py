@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 STUBBORN = frozenset(
     {
         *(Ask.REFUSED, Ask.NESTED, Ask.OFF_HEAD, Ask.UNCOMMITTED, Ask.NOTHING_COMMITTED),
-        *(Ask.LOST_SIDE, Ask.NO_PLAN),
+        *(Ask.UNPUSHED, Ask.LOST_SIDE, Ask.NO_PLAN),
     }
 )
 """Complaints that end a run when they are repeated too often."""
@@ -24,7 +24,8 @@ STUBBORN = frozenset(
 class Evidence:
     """What crew found in the worktree after DONE.
 
-    `refused` is why git refuses the commits; `off_head` are commits of the task's branch that are
+    `refused` is why git refuses the commits; `unpushed` are submodules at commits that exist only
+    there; `off_head` are commits of the task's branch that are
     not in what is checked out. `gate_passed` is None if the gate did not run; `review_notes` are
     those of reviewers that failed it. `unfinished`: nobody has said that the work is finished, and
     somebody must.
@@ -33,6 +34,7 @@ class Evidence:
     head: str
     refused: str = ""
     nested: tuple[str, ...] = ()
+    unpushed: tuple[str, ...] = ()
     off_head: tuple[str, ...] = ()
     uncommitted: tuple[str, ...] = ()
     has_commits: bool = True
@@ -53,6 +55,7 @@ def complaint(evidence: Evidence) -> tuple[Ask | None, str]:
     in_order = (
         (evidence.refused, Ask.REFUSED, _quoted_lines((evidence.refused,))),
         (evidence.nested, Ask.NESTED, quoted(nested, most=LONGEST_NOTES)),
+        (evidence.unpushed, Ask.UNPUSHED, _quoted_lines(evidence.unpushed)),
         (evidence.off_head, Ask.OFF_HEAD, _quoted_lines(evidence.off_head)),
         (evidence.uncommitted, Ask.UNCOMMITTED, _quoted_lines(evidence.uncommitted[:200])),
         (evidence.unmerged, Ask.CONFLICT, ""),
@@ -91,6 +94,7 @@ WHY = {
     Ask.RED_GATE: "the gate is red",
     Ask.REFUSED: "git refuses its commits",
     Ask.NESTED: "its work is in a repository inside the worktree, which no commit carries",
+    Ask.UNPUSHED: "a submodule is at a commit that exists only in its worktree",
     Ask.OFF_HEAD: "its branch has commits that are not checked out",
     Ask.UNCOMMITTED: "work was left uncommitted",
     Ask.NOTHING_COMMITTED: "nothing was committed",

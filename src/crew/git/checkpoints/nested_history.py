@@ -4,6 +4,7 @@ Objects are read in place, so that only the objects of the other repository matt
 checked before it is stored.
 """
 
+import itertools
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,6 +15,7 @@ from crew.domain.kernel.frozen import frozen
 from crew.git.checkpoints.nested_repositories import Nested
 from crew.git.git_command import git
 from crew.git.repository import Repository, is_object_id
+from crew.git.task_repository.agent_refs import read_text
 from crew.git.task_repository.store_objects import reading
 from crew.git.task_repository.take_in import NotTakenIn, take_from
 from crew.git.worktrees.nested_view import objects_of, own_git_dir
@@ -23,6 +25,7 @@ from crew.system.crash_points import effect
 HISTORY_LIMIT = 100_000_000
 """In bytes. The history of a larger repository is not copied, but its files are kept."""
 MOST_REFS = 500
+_LONGEST_LIST = 1_000_000
 COPY_TIMEOUT_S = 1800.0
 
 _KEPT = ("refs/heads", "refs/tags", "refs/stash")
@@ -51,23 +54,27 @@ def keep_history(repo: Repository, nested: Nested) -> History | None:
     is_here = objects == (repo.common_dir / "objects").resolve()
     if not history.commits or is_here:
         return history
-    if len(history.refs) > MOST_REFS or _is_large(objects):
+    borrowed = _borrowed(objects)
+    if len(history.refs) > MOST_REFS or _is_large(objects, *borrowed):
         return None
     try:
-        _take(repo, history.commits, objects=objects)
+        _take(repo, history.commits, objects=objects, is_all=bool(borrowed))
     except NotTakenIn:
         return None
     return history
 
 
 @effect("git.copy_history")
-def _take(repo: Repository, commits: tuple[str, ...], *, objects: Path) -> None:
-    """Store the commits in the main repository. Git checks every object of them."""
+def _take(repo: Repository, commits: tuple[str, ...], *, objects: Path, is_all: bool) -> None:
+    """Store the commits in the main repository. Git checks every object of them.
+
+    `is_all`: with what the repository borrows, as a submodule does from the person's clone.
+    """
     env = reading(repo, repo.common_dir, objects)
     import tempfile  # noqa: PLC0415 - slow to load, and few worktrees have nested ones
 
     with tempfile.TemporaryDirectory(prefix="crew-in-") as scratch:
-        take_from(repo, list(commits), env=env, scratch=Path(scratch))
+        take_from(repo, list(commits), env=env, scratch=Path(scratch), is_all=is_all)
 
 
 def bring_back_history(repo: Repository, history: History, root: Path) -> None:
@@ -105,9 +112,15 @@ def _commits_of(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
             yield ref, named["commit"]
 
 
-def _is_large(objects: Path) -> bool:
+def _borrowed(objects: Path) -> tuple[Path, ...]:
+    """The object folders that it reads besides its own; they are known to be harmless."""
+    text = read_text(objects / "info" / "alternates", most=_LONGEST_LIST) or ""
+    return tuple(objects / line for line in text.splitlines())
+
+
+def _is_large(*folders: Path) -> bool:
     room = HISTORY_LIMIT
-    for top, _, names in os.walk(objects):
+    for top, _, names in itertools.chain.from_iterable(map(os.walk, folders)):
         room -= sum((Path(top) / name).lstat().st_size for name in names)
         if room < 0:
             return True

@@ -21,6 +21,7 @@ from crew.git.worktrees.nested_view import (
     surroundings,
     view_of,
 )
+from crew.git.worktrees.submodules import is_cloned
 from crew.git.worktrees.worktree_admin import environment_for
 from crew.git.worktrees.worktree_status import WorktreeState
 
@@ -76,6 +77,29 @@ def strays(
         new = {path for path, commit in state.links.items() if old.get(path) != commit}
         found += sorted(new - real)
     return tuple(sorted(dict.fromkeys(found)))
+
+
+def unpushed(
+    repo: Repository, worktree: Path, state: WorktreeState, *, git_dir: Path, landed: str
+) -> tuple[str, ...]:
+    """The submodules at a commit of this worktree alone, each with that commit.
+
+    It is in no clone of the person, and in no branch that the agent got from a remote.
+    """
+    if not state.links:
+        return ()
+    around, old = surroundings(worktree, git_dir), _links_in(repo, landed, state.links)
+    new = {path: commit for path, commit in state.links.items() if old.get(path) != commit}
+    return tuple(
+        f"{path}: {commit}"
+        for path, commit in sorted(new.items())
+        if _is_of_no_remote(nested_at(around, path), commit) and not is_cloned(repo, commit)
+    )
+
+
+def _is_of_no_remote(nested: Nested, commit: str) -> bool:
+    answer = nested.ask("rev-list", "--max-count=1", commit, "--not", "--remotes")
+    return answer.code == 0 and answer.out != b""
 
 
 def submodules(worktree: Path, git_dir: Path) -> set[str]:

@@ -148,6 +148,7 @@ def _config(repo: Repository) -> str:
         "core.repositoryformatversion": version,
         "core.bare": "false",
         "core.logallrefupdates": "true",
+        "submodule.active": ".",
     }
     return "".join(_setting(key, value) for key, value in sorted(shared.items()))
 

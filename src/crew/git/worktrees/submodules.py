@@ -8,6 +8,7 @@ in `.gitmodules`, which an agent can write, decide nothing.
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
@@ -31,11 +32,15 @@ _LONG_S = 1800.0
 
 
 def module_dirs(common_dir: Path) -> Iterator[Path]:
-    """The git dirs of the submodules that a person has cloned, in any of their worktrees."""
+    """The git dirs of the submodules that a person has cloned, in any of their worktrees.
+
+    An agent can write to those in a linked worktree of crew's.
+    """
     tops = [common_dir / MODULES]
     worktrees = common_dir / "worktrees"
     if is_folder(worktrees):
-        tops += [entry / MODULES for entry in sorted(worktrees.iterdir())]
+        entries = (one for one in sorted(worktrees.iterdir()) if not worktree_admin.is_ready(one))
+        tops += [entry / MODULES for entry in entries]
     for top in tops:
         yield from _git_dirs_below(top)
 
@@ -88,46 +93,56 @@ def is_cloned(repo: Repository, commit: str) -> bool:
 
 @frozen
 class _Site:
-    """A worktree with the index that names its submodules, and where their repositories belong."""
+    """A folder with submodules, where their repositories are made, and where they will be."""
 
-    repo: Repository
     modules: tuple[Path, ...]
     folder: Path
     home: Path
+    named: Path
     making: Path
+    is_confined: bool
+    depth: int = 0
 
 
-def fill_submodules(repo: Repository, git_dir: Path, path: Path) -> None:
+def fill_submodules(repo: Repository, git_dir: Path, path: Path, *, is_anew: bool = False) -> None:
     """Write the submodules of a worktree that crew has just made. Safe to repeat after a kill.
 
-    One whose repository is there already stays as it is: it may hold commits of an agent. Only
-    while no program runs there.
+    One whose repository is there already stays as it is: it may hold commits of an agent. With
+    `is_anew` all are made again, as for each gate. Only while no program runs there.
     """
-    links = load_marks(path, read_index(git_dir), environment_for(git_dir, path)).links
-    modules = tuple(module_dirs(repo.common_dir)) if links else ()
+    home = worktree_admin.named_by_worktree(git_dir)
+    if is_anew:
+        remove(home / MODULES)
+    modules = tuple(module_dirs(repo.common_dir))
     if not modules:
         return
-    home = worktree_admin.named_by_worktree(git_dir)
-    site = _Site(repo=repo, modules=modules, folder=path, home=home, making=git_dir / _MAKING)
-    _fill(site, links, depth=0)
+    links = load_marks(path, read_index(git_dir), environment_for(git_dir, path)).links
+    site = _Site(
+        modules=modules,
+        folder=path,
+        home=home,
+        named=home,
+        making=git_dir / _MAKING,
+        is_confined=repo.is_confined,
+    )
+    _fill(site, links)
 
 
-def _fill(site: _Site, links: Mapping[str, str], *, depth: int) -> None:
+def _fill(site: _Site, links: Mapping[str, str]) -> None:
     for name, commit in links.items():
-        home = _entered(site.home, f"{MODULES}/{name}".rpartition("/")[0])
-        folder = _entered(site.folder, name)
+        above, _, last = f"{MODULES}/{name}".rpartition("/")
+        home, folder = _entered(site.home, above), _entered(site.folder, name)
         module = _with_commit(site.modules, commit)
-        if home is None or folder is None or module is None:
+        if home is None or folder is None or module is None or os.path.lexists(home / last):
             continue
-        place = home / name.rpartition("/")[2]
-        if os.path.lexists(place):
-            continue
-        inner = _write_module(site, module, commit, folder=folder, place=place)
-        if inner and depth < _DEEPEST:
-            below = _Site(
-                repo=site.repo, modules=site.modules, folder=folder, home=place, making=site.making
-            )
-            _fill(below, inner, depth=depth + 1)
+        inner = replace(
+            site,
+            folder=folder,
+            home=home / last,
+            named=site.named / above / last,
+            depth=site.depth + 1,
+        )
+        _write_module(inner, module, commit)
 
 
 def _entered(top: Path, name: str) -> Path | None:
@@ -142,14 +157,12 @@ def _entered(top: Path, name: str) -> Path | None:
 
 
 @effect("git.write_submodule")
-def _write_module(
-    site: _Site, module: Path, commit: str, *, folder: Path, place: Path
-) -> Mapping[str, str]:
-    """Write its files and then its repository; the submodules that it has itself.
+def _write_module(site: _Site, module: Path, commit: str) -> None:
+    """Write the files of a submodule, its own submodules, and then its repository.
 
     Its last move puts the repository in place: until then a repetition begins anew.
     """
-    making = site.making
+    folder, making = site.folder, site.making
     remove(making)
     making.mkdir()
     (making / "HEAD").write_text(f"{commit}\n")
@@ -163,14 +176,15 @@ def _write_module(
         links = load_marks(folder, read_index(making), env).links
     finally:
         forget_settings(making)
-    theirs = Repository(root=module, common_dir=module, is_confined=site.repo.is_confined)
+    theirs = Repository(root=module, common_dir=module, is_confined=site.is_confined)
     lay_repository(theirs, making, commit=commit, branch=None)
     made = agent_git_of(making)
     _keep_remote_refs(made, commit)
-    write_file(folder / ".git", b"gitdir: " + os.fsencode(place) + b"\n")
-    made.rename(place)
+    if site.depth < _DEEPEST:
+        _fill(replace(site, home=made, making=making / _MAKING), links)
+    write_file(folder / ".git", b"gitdir: " + os.fsencode(site.named) + b"\n")
+    made.rename(site.home)
     remove(making)
-    return links
 
 
 def _keep_remote_refs(made: Path, commit: str) -> None:

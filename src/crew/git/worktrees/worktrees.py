@@ -169,7 +169,7 @@ def ensure_detached(
             if not worktree_admin.is_pointed_at(git_dir, path):
                 remove(path / ".git")
                 worktree_admin.point(git_dir, path)
-        fill_submodules(repo, git_dir, path)
+        fill_submodules(repo, git_dir, path, is_anew=True)
 
 
 def _detached_git_dir(repo: Repository, path: Path, commit: str, *, kind: Kind) -> Path:

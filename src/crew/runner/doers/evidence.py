@@ -65,14 +65,9 @@ async def gather(
 async def seen_at_once(ctx: Context, run: Run, look: WorkSeen) -> Evidence | None:
     """A fault that the worktree shows without running anything; None if there is none."""
     head = look.head
-    if look.refused:
-        return Evidence(head=head, refused=look.refused)
-    if look.nested:
-        return Evidence(head=head, nested=look.nested)
-    if look.off_head:
-        return Evidence(head=head, off_head=look.off_head)
-    if look.uncommitted:
-        return Evidence(head=head, uncommitted=look.uncommitted)
+    faults = ("refused", "nested", "unpushed", "off_head", "uncommitted")
+    if found := next((one for one in faults if getattr(look, one)), None):
+        return Evidence(head=head, **{found: getattr(look, found)})
     return await _fault_of_merge(ctx, run, head) if run.merge_commit else None
 
 

@@ -30,7 +30,8 @@ from crew.domain.terminals.terminal_outcomes import Opened
 class WorkSeen:
     """The content of a task's worktree.
 
-    `nested` are the paths of nested repositories, which a commit cannot contain. `off_head` are
+    `nested` are the paths of nested repositories, which a commit cannot contain. `unpushed` are
+    submodules, each with its commit, which exists only in this worktree. `off_head` are
     commits of the task's branch that are not in what is checked out. `refused` is why git refuses
     the commits; nothing else is known then.
     """
@@ -38,6 +39,7 @@ class WorkSeen:
     head: str
     uncommitted: tuple[str, ...] = ()
     nested: tuple[str, ...] = ()
+    unpushed: tuple[str, ...] = ()
     off_head: tuple[str, ...] = ()
     refused: str = ""
 

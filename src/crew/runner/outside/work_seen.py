@@ -5,7 +5,7 @@ from pathlib import Path
 
 from crew.domain.rows.task import Task
 from crew.git.checkpoints.ignored_files import is_cache
-from crew.git.checkpoints.nested_repositories import strays
+from crew.git.checkpoints.nested_repositories import strays, unpushed
 from crew.git.delivery.landed_refs import integration_tip
 from crew.git.task_repository.shown_branches import show_newest
 from crew.git.task_repository.take_in import NotTakenIn
@@ -50,6 +50,7 @@ def _seen(workplace: Workplace, task: Task, path: Path) -> WorkSeen:
         head=state.head or "",
         uncommitted=(*unfinished, *changed),
         nested=strays(repo, path, state, git_dir=git_dir, landed=landed),
+        unpushed=unpushed(repo, path, state, git_dir=git_dir, landed=landed),
         off_head=_off_head(workplace, task, state, git_dir),
     )
 

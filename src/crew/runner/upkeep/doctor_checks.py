@@ -96,12 +96,12 @@ def sandbox(workplace: "Workplace") -> Iterator[Finding]:
 
 
 def submodules(workplace: "Workplace") -> Iterator[Finding]:
-    """Advice for a repository with submodules: their folders are empty in tasks and gates."""
-    if (workplace.root / ".gitmodules").is_file():
+    """Advice for submodules that nobody has cloned here: they are empty in tasks and gates."""
+    for name in workplace.empty_submodules:
         yield Finding(
             check="submodules",
-            message="the folders of submodules are empty in tasks and gates",
-            fix="if your tests need them, let them call `git submodule update --init`",
+            message=f"the folder of the submodule {name} is empty in tasks and gates",
+            fix="git submodule update --init --recursive",
         )
 
 

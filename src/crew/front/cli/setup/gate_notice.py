@@ -1,5 +1,6 @@
 """Checks before work begins that there is a gate, and that it can test."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,10 +16,15 @@ if TYPE_CHECKING:
 
 GATE = ("complete", "command")
 
-SUBMODULES = (
-    "warning: there is a .gitmodules, and neither agents nor the gate get submodules; if your "
-    "tests need them: `crew config set complete.command 'git submodule update --init && …'`"
-)
+
+def empty_submodules(names: Sequence[str]) -> str:
+    """What a person reads of submodules that are not cloned here; nothing if all are."""
+    if not names:
+        return ""
+    return (
+        f"neither agents nor the gate get the files of {', '.join(names)}: they are not cloned "
+        "here; `git submodule update --init --recursive` clones them"
+    )
 
 
 def tell_gate(call: Call, workplace: "Workplace") -> None:
@@ -26,8 +32,8 @@ def tell_gate(call: Call, workplace: "Workplace") -> None:
     check_gate(workplace, workplace.root)
     if not _has_gate(workplace, workplace.root):
         narrate(call, f"warning: nothing is tested: no gate is set or found ({SET_GATE})")
-    elif (workplace.root / ".gitmodules").exists():
-        narrate(call, SUBMODULES)
+    if words := empty_submodules(workplace.empty_submodules):
+        narrate(call, f"warning: {words}")
 
 
 def check_gate(workplace: "Workplace", folder: Path) -> None:

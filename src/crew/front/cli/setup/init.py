@@ -20,7 +20,7 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.output import narrate, print_json, say
 from crew.front.cli.setup.agent_needs import another_agent
-from crew.front.cli.setup.gate_notice import SUBMODULES
+from crew.front.cli.setup.gate_notice import empty_submodules
 from crew.front.cli.setup.trust_command import tell_waiting
 from crew.trusted_config import load_settings, proposals, remember_own
 from crew.workplace import Workplace, make_workplace, usable_repository
@@ -89,6 +89,7 @@ def _found(workplace: "Workplace") -> dict[str, Any]:
         "tickets": has_tickets,
         "submodules": (workplace.root / ".gitmodules").exists(),
         "large_files": _large_files(workplace),
+        "empty_submodules": list(workplace.empty_submodules),
         "agents": [{"name": a.name, "installed": missing_program(a) is None} for a in named],
         "worker": settings.agents.worker_default,
     }
@@ -132,8 +133,8 @@ def _way_to_a_gate(found: dict[str, Any]) -> str:
 def _notices(found: dict[str, Any]) -> Iterator[str]:
     if found["tickets"]:
         yield "tickets: .tickets/ is there: `crew init --tasks tk` uses its tickets as tasks"
-    if found["submodules"]:
-        yield f"modules: {SUBMODULES.removeprefix('warning: ')}"
+    if words := empty_submodules(found["empty_submodules"]):
+        yield f"modules: {words}"
     if found["large_files"]:
         yield f"git-lfs: {found['large_files']['problem']}; {found['large_files']['fix']}"
     if found["tasks"] == "files":

@@ -1,7 +1,9 @@
 """`crew complete`: checks finished work, and marks the task done if it passes."""
 
 import os
+import shlex
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -34,6 +36,11 @@ PATIENCE_S = 24 * 3600.0
 """Gates and reviews have limits of their own."""
 
 
+_PUSH = (
+    "push it from your own clone, and complete again: `git -C SUBMODULE fetch "
+    "{worktree}/SUBMODULE COMMIT && git -C SUBMODULE push origin COMMIT:refs/heads/{branch}`"
+)
+
 WHAT_TO_DO = {
     Ask.REFUSED: (
         "git refuses its commits",
@@ -46,6 +53,10 @@ WHAT_TO_DO = {
     Ask.NESTED: (
         "a repository of its own is in the worktree, and a commit would hold only a link to it",
         "type one of the commands above for each, commit, and run `crew complete` again",
+    ),
+    Ask.UNPUSHED: (
+        "a submodule is at a commit that exists only in the worktree",
+        _PUSH,
     ),
     Ask.UNCOMMITTED: ("there is uncommitted work", "commit it, then run `crew complete` again"),
     Ask.NOTHING_COMMITTED: ("nothing is committed on the branch", "commit your work"),
@@ -100,7 +111,7 @@ def complete(call: Call, task: str | None, message: str | None, *, merge: bool |
     )
     world = load_world(workplace.db)
     run = world.runs[str(world.tasks[task].run)]
-    _check(run, world.tasks[task])
+    _check(run, world.tasks[task], workplace.worktree_of(world.tasks[task]))
     if message:
         _comment(workplace, task, message)
     if call.json:
@@ -136,7 +147,7 @@ def _is_checked(world: World, task: str) -> bool:
     return (run is None or run.state != RunState.REVIEWING) and is_written(task)(world)
 
 
-def _check(run: Run, task: Task) -> None:
+def _check(run: Run, task: Task, worktree: Path) -> None:
     if run.state == RunState.COMPLETE:
         return
     if run.error:
@@ -146,7 +157,12 @@ def _check(run: Run, task: Task) -> None:
             code="not_checked",
         )
     why, remedy = WHAT_TO_DO.get(Ask(run.ask), ("it is not finished", "look at `crew show`"))
-    names = {"task": task.id, "branch": task.branch, "target": task.target}
+    names = {
+        "task": task.id,
+        "branch": task.branch,
+        "target": task.target,
+        "worktree": shlex.quote(str(worktree)),
+    }
     found = f"task {task.id} is not done: {why.format(**names)}\n{run.notes}"
     raise CheckFailed(found.rstrip(), hint=remedy.format(**names))
 

@@ -26,6 +26,7 @@ _ASKS: Mapping[str, str] = {
     Ask.RED_GATE: "the gate is red",
     Ask.REFUSED: "git refuses the commits",
     Ask.NESTED: "a repository is inside the work",
+    Ask.UNPUSHED: "a submodule is not pushed",
     Ask.OFF_HEAD: "commits are left behind",
     Ask.UNCOMMITTED: "files are not committed",
     Ask.NOTHING_COMMITTED: "nothing is committed",
