@@ -10,7 +10,7 @@ IN_MEMORY := $(shell test -w /dev/shm && df -Pk /dev/shm | awk 'NR == 2 && $$4 >
 # The tests start crew thousands of times; without bytecode each start would compile it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check lint audit faults clis package bench docs pictures snapshots tools clean
+.PHONY: demo test check lint audit faults clis package bench repositories docs pictures snapshots tools clean
 
 demo: $(READY)
 	@$(BIN)/crew demo
@@ -56,6 +56,11 @@ package: $(READY) tools
 # Figures as ratios in one run; they never fail a test.
 bench: $(READY)
 	$(BIN)/python -m bench
+
+# Which kinds of repositories crew works in: one table. `KIND="SHA-256"` tries one of them, `AS=1000`
+# as that user.
+repositories: $(READY)
+	$(BIN)/python -m bench.repositories $(if $(KIND),"$(KIND)") $(if $(AS),--user $(AS))
 
 # The pages that are made from the code.
 docs: $(READY)

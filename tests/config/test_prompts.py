@@ -102,6 +102,7 @@ NOTES = [
     "red_gate",
     "refused",
     "nested",
+    "unpushed",
     "off_head",
     "uncommitted",
     "conflict",

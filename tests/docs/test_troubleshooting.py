@@ -77,6 +77,31 @@ def test_a_nested_repository_becomes_plain_files(scene):
     assert scene.git("show", "main:lib/a") == "1"
 
 
+def test_work_inside_a_submodule_is_merged_once_a_person_has_pushed_it(scene):
+    source = scene.root.parent / "library"
+    scene.git("clone", "-q", str(scene.root), str(source))
+    scene.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(source), "lib")
+    scene.git("commit", "-qm", "with a library")
+    agent = scene.folder / "agent.sh"
+    agent.write_text(
+        "cd lib; [ -e new ] || { echo 1 > new; git add new; git commit -qm inside; }; cd ..\n"
+        "git diff --quiet || git commit -qam moved; echo DONE\n"
+    )
+    scene.configure("[review]\nmax_rounds = 1\n")
+    scene.ok("new", "--title", "one")
+    heading = "The work is in a submodule"
+    assert_quoted(heading, scene.crew("run", "--drain"))
+    assert "holds the repository lib with its commits" in scene.ok("checkpoints", "1").err
+    name = scene.root.parent / f"{scene.root.name}-worktrees"
+    script = commands(heading, "git", "crew").replace("../../repo-worktrees", f"'{name}'")
+    before, update = script.rsplit("\n", 1)
+    shell(before, scene.root)
+    scene.ok("run", "--drain", "-q")
+    shell(update, scene.root)
+    assert (scene.root / "lib" / "new").read_text() == "1\n"
+    assert scene.git("-C", str(source), "rev-parse", "crew-1") == scene.git("rev-parse", "HEAD:lib")
+
+
 def test_no_gate_and_a_branch_in_the_way(scene):
     scene.git("branch", "crew-1")
     scene.ok("new", "--title", "one")

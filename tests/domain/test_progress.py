@@ -481,6 +481,7 @@ WORST = Evidence(
     head="h1",
     refused="not a tree",
     nested=("my app",),
+    unpushed=("lib: abc",),
     off_head=("abc work",),
     uncommitted=("a.py", "b.py"),
     unmerged=True,
@@ -495,7 +496,8 @@ WORST = Evidence(
 MENDED_ONE_BY_ONE = [
     ({}, Ask.REFUSED, "> not a tree"),
     ({"refused": ""}, Ask.NESTED, quoted(ways_out("my app"), most=LONGEST_NOTES)),
-    ({"nested": ()}, Ask.OFF_HEAD, "> abc work"),
+    ({"nested": ()}, Ask.UNPUSHED, "> lib: abc"),
+    ({"unpushed": ()}, Ask.OFF_HEAD, "> abc work"),
     ({"off_head": ()}, Ask.UNCOMMITTED, "> a.py\n> b.py"),
     ({"uncommitted": ()}, Ask.CONFLICT, ""),
     (
@@ -540,6 +542,7 @@ def round_with(world, evidence, *, rules=RULES):
 STUBBORN = {
     Ask.REFUSED: Evidence(head="h", refused="not a tree"),
     Ask.NESTED: Evidence(head="h", nested=("app",)),
+    Ask.UNPUSHED: Evidence(head="h", unpushed=("lib: abc",)),
     Ask.OFF_HEAD: Evidence(head="h", off_head=("abc work",)),
     Ask.UNCOMMITTED: Evidence(head="h", uncommitted=("a.py",)),
     Ask.NOTHING_COMMITTED: Evidence(head="h", has_commits=False),

@@ -379,11 +379,24 @@ def test_a_task_that_takes_the_gate_away_is_not_merged_where_one_is_required(sce
     assert scene.git("ls-tree", "--name-only", "main", "pytest.ini") == "pytest.ini"
 
 
+def with_a_submodule(scene) -> str:
+    """A submodule in `lib`; the folder of its clone."""
+    source = scene.root.parent / "library"
+    scene.git("clone", "-q", str(scene.root), str(source))
+    scene.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(source), "lib")
+    scene.git("commit", "-q", "-m", "with a library")
+    return str(scene.root / ".git" / "modules" / "lib")
+
+
 def test_submodules_that_a_gate_would_need_are_named_at_the_start(scene):
-    (scene.root / ".gitmodules").write_text("")
+    clone = with_a_submodule(scene)
     scene.ok("config", "set", "complete.command", "true")
     scene.ok("new", "--title", "one")
-    assert "warning: there is a .gitmodules" in scene.ok("run", "--drain").err
+    assert "the files of lib" not in scene.ok("run", "--drain").err
+    shutil.rmtree(clone)
+    said = scene.ok("run", "--drain").err
+    assert "warning: neither agents nor the gate get the files of lib" in said
+    assert "`git submodule update --init --recursive`" in said
 
 
 # crew init
@@ -392,19 +405,20 @@ def test_submodules_that_a_gate_would_need_are_named_at_the_start(scene):
 def test_init_notices_tickets_submodules_and_what_ci_runs(bare_scene):
     root = bare_scene.root
     (root / ".tickets").mkdir()
-    (root / ".gitmodules").write_text("")
+    shutil.rmtree(with_a_submodule(bare_scene))
     (root / ".github/workflows").mkdir(parents=True)
     workflow = "jobs:\n  a:\n    steps:\n      - run: pip install .\n      - run: |\n"
     (root / ".github/workflows/ci.yml").write_text(f"{workflow}          ./run tests --all\n")
     said = bare_scene.ok("init").out
     assert "`crew init --tasks tk`" in said
-    assert ".gitmodules" in said
+    assert "neither agents nor the gate get the files of lib" in said
     assert ".github/workflows/ci.yml runs it: " in said
     assert "`crew config set complete.command './run tests --all'`" in said
     assert "only .crew/tasks/ shows in `git status`" in said
     found = bare_scene.ok("init", "--json").json
     assert found["suggested_gate"]["command"] == "./run tests --all"
     assert (found["tickets"], found["submodules"]) == (True, True)
+    assert found["empty_submodules"] == ["lib"]
 
 
 def test_only_tasks_show_in_git_status_also_of_a_linked_worktree(scene):

@@ -233,10 +233,18 @@ def test_doctor_names_what_killed_gits_left_and_repairs_what_is_crews(scene):
     scene.ok("doctor")
 
 
-def test_doctor_says_that_submodules_are_empty_in_tasks(scene):
+def test_doctor_says_which_submodules_are_empty_in_tasks(scene):
+    source = scene.root.parent / "library"
+    scene.git("clone", "-q", str(scene.root), str(source))
+    allowed = ("-c", "protocol.file.allow=always")
+    scene.git(*allowed, "submodule", "--quiet", "add", str(source), "lib")
+    scene.git("commit", "-q", "-m", "with a library")
     checks = [one["check"] for one in scene.ok("doctor", "--json").json]
     assert "submodules" not in checks
-    (scene.root / ".gitmodules").write_text('[submodule "x"]\n\tpath = x\n\turl = ../x\n')
-    said = scene.ok("doctor").out
-    assert "the folders of submodules are empty in tasks and gates" in said
-    assert "git submodule update --init" in said
+    scene.git("submodule", "--quiet", "deinit", "--force", "lib")
+    shutil.rmtree(scene.root / ".git" / "modules" / "lib")
+    found = scene.ok("doctor", "--json").json
+    (advice,) = [one for one in found if one["check"] == "submodules"]
+    assert "the submodule lib is empty" in advice["message"]
+    scene.git(*allowed, *advice["fix"].split()[1:])
+    assert "submodules" not in [one["check"] for one in scene.ok("doctor", "--json").json]

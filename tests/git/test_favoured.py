@@ -3,6 +3,8 @@
 import pytest
 
 from crew.git.merges.merges import Merged, merge
+from crew.git.repository import find_repository
+from git.people import Person
 
 BASE = "".join(f"line {number}\n" for number in range(20))
 
@@ -57,3 +59,16 @@ def test_files_that_both_added_and_binary_ones_are_the_winners(repo, person, sid
     both = sides({"both": f"onto{mark}\n"}, {"both": f"head{mark}\n"})
     assert merged(repo, person, both, "mine")("both").startswith("head")
     assert merged(repo, person, both, "theirs")("both").startswith("onto")
+
+
+def test_a_file_is_removed_also_where_ids_are_longer(tmp_path):
+    person = Person(tmp_path / "repo")
+    person.path.mkdir()
+    person.git("init", "-q", "--object-format=sha256")
+    start = person.commit({"a.txt": BASE, "b.txt": "b\n"})
+    person.git("rm", "-q", "b.txt")
+    onto = person.commit()
+    person.git("switch", "-q", "--detach", start)
+    head = person.commit({"b.txt": "changed\n"})
+    repo = find_repository(person.path)
+    assert merged(repo, person, (onto, head), "theirs")("b.txt") == ""

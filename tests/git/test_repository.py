@@ -110,6 +110,9 @@ def test_without_such_a_branch_the_one_checked_out_is_the_target(repo, person):
     person.git("branch", "-m", "main", "trunk")
     assert target_branch(repo, None) == "trunk"
     person.git("switch", "-q", "--detach")
+    person.git("branch", "crew-7")
+    assert target_branch(repo, None) == "trunk"
+    person.git("branch", "another")
     with raises_code(UsageError, "no_branch", "main") as refused:
         target_branch(repo, None)
     assert "crew.defaultBranch" in refused.value.hint

@@ -9,6 +9,7 @@ import pytest
 
 from crew.git.checkpoints.checkpoints import take_checkpoint
 from crew.git.checkpoints.nested_repositories import strays, unpushed
+from crew.git.merges.conflict_sides import dropped_sides
 from crew.git.worktrees.submodules import missing_content, module_dirs
 from crew.git.worktrees.worktree_admin import git_dir_for
 from crew.git.worktrees.worktrees import ensure_detached, ensure_worktree, state_of
@@ -252,9 +253,8 @@ def test_a_merge_that_sets_a_submodule_back_is_noticed(repo, person, library):
     Person(person.path / "libs" / "it").git("checkout", "-q", library.first)
     ours = person.commit({"a.txt": "mine\n"}, "mine")
     person.git("merge", "-q", "--no-edit", theirs)
-    assert (
-        dropped_sides(repo, ours=ours, theirs=theirs, result=person.git("rev-parse", "HEAD")) == ()
-    )
-    person.commit(message="everything, with the submodule as it still is")
-    found = dropped_sides(repo, ours=ours, theirs=theirs, result=person.git("rev-parse", "HEAD"))
+    merged = person.git("rev-parse", "HEAD")
+    assert dropped_sides(repo, ours=ours, theirs=theirs, result=merged) == ()
+    result = person.commit(message="everything, with the submodule as it still is")
+    found = dropped_sides(repo, ours=ours, theirs=theirs, result=result)
     assert [one.path for one in found] == ["libs/it"]
