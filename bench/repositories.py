@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.repository_kinds import (
+    CREW,
     KINDS,
     MAY_BE_REFUSED,
     Broken,
@@ -259,6 +260,8 @@ def main() -> int:
         os.setgroups([])
         os.setgid(given.user)
         os.setuid(given.user)
+        if not os.access(CREW, os.X_OK) or not os.access(sys.executable, os.X_OK):
+            parser.error(f"user {given.user} may not run {CREW}: install crew where they may")
     rows = {}
     for kind in given.kinds or KINDS:
         rows[kind] = row_of(kind, tell=lambda told: print(told, file=sys.stderr, flush=True))

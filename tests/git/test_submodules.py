@@ -9,6 +9,7 @@ import pytest
 
 from crew.git.checkpoints.checkpoints import take_checkpoint
 from crew.git.checkpoints.nested_repositories import strays, unpushed
+from crew.git.commit_files import read_commit
 from crew.git.merges.conflict_sides import dropped_sides
 from crew.git.worktrees.submodules import missing_content, module_dirs
 from crew.git.worktrees.worktree_admin import git_dir_for
@@ -258,3 +259,14 @@ def test_a_merge_that_sets_a_submodule_back_is_noticed(repo, person, library):
     result = person.commit(message="everything, with the submodule as it still is")
     found = dropped_sides(repo, ours=ours, theirs=theirs, result=result)
     assert [one.path for one in found] == ["libs/it"]
+
+
+def test_commits_with_longer_ids_are_read_without_git_too(tmp_path):
+    person = Person(tmp_path / "repo")
+    person.path.mkdir()
+    person.git("init", "-q", "--object-format=sha256")
+    first, second = person.commit({"a.txt": "a\n"}), person.commit({"a.txt": "b\n"}, "two")
+    found = read_commit(person.path / ".git", second)
+    assert found is not None
+    assert (found.parents, found.subject) == ((first,), "two")
+    assert found.tree == person.git("rev-parse", f"{second}^{{tree}}")
