@@ -178,13 +178,17 @@ class Workplace:
         if not branch and self.settings.tasks.new_task_base == "current":
             around = self.branch_around(place)
             branch = around if around != self.target else None
-        if branch and not self.has_branch(branch):
+        if branch:
+            self.refuse_missing_branch(branch)
+        return branch or None
+
+    def refuse_missing_branch(self, branch: str) -> None:
+        if not self.has_branch(branch):
             raise NotFound(
                 f"there is no branch {branch!r}",
                 hint="`git branch` lists them",
                 code="unknown_branch",
             )
-        return branch or None
 
     def has_branch(self, branch: str) -> bool:
         from crew.git.repository import has_branch  # noqa: PLC0415 - lists do without git

@@ -4,11 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from crew.domain.kernel.errors import Conflict, NotFound, UsageError
+from crew.config.workflow_files import BUILT_IN, load_workflow
+from crew.domain.clock import Clock
+from crew.domain.kernel.errors import Conflict, CrewError, NotFound, UsageError
+from crew.domain.lead_choice import LEADS
+from crew.domain.plan import decide
 from crew.domain.request_verbs import answer
 from crew.domain.requests import Request
 from crew.domain.rows.agent import Agent
+from crew.domain.rows.quest import Position, Quest
 from crew.domain.rows.task import Task, TaskState
+from crew.domain.rows.workflow import as_text
+from crew.domain.tasks.readiness import startable
 from crew.domain.world import World
 from domain.scenes import RULES, after, given, holding, queued
 
@@ -96,6 +103,74 @@ def test_assign_gives_a_waiting_or_a_failed_task_to_an_idle_agent(state):
     _, world = ask(given(IDLE, Task(id="1", state=state)), "assign", agent="A", task="1")
     assert (world.agents["A"].state, world.agents["A"].task) == ("ready", "1")
     assert world.tasks["1"].state == "in_progress"
+
+
+QUEST = as_text(load_workflow(BUILT_IN / "quest.toml"))
+
+
+def in_quest(*tasks, slots=1, stage="plan", told=()):
+    """A quest of task 1, whose items have places in its workflow unless they are only labelled."""
+    plan = tuple((t.id, t.title, "", (), (), "", t.id, t.id in told) for t in tasks)
+    places = [
+        Position(id=t.id, quest="1", task=t.id, key=t.id, stage="build", role="codeweaver")
+        for t in tasks
+        if t.target == "crew-1"
+    ]
+    first = Position(id="1", quest="1", task="1", stage=stage, role="pathseeker")
+    quest = Quest(id="1", workflow="quest", definition=QUEST, slots=slots, plan=plan)
+    return [Task(id="1", quest="1", target="main"), quest, first, *places, *tasks]
+
+
+def item(name, **fields):
+    return Task(id=name, quest="1", target="crew-1", **fields)
+
+
+STATES = {
+    **{state: ([Task(id="1", state=state)], "1" if state == "todo" else "") for state in TaskState},
+    "waits": ([Task(id="1"), Task(id="2", deps=("1",))], "1"),
+    "waits for nobody known": ([Task(id="1", deps=("9",))], ""),
+    "dependency landed": (
+        [Task(id="1", state="done", landed_commit="c"), Task(id="2", deps=("1",))],
+        "2",
+    ),
+    "by priority": ([Task(id="1"), Task(id="2", priority=0)], "21"),
+    "cannot be read": ([Task(id="1", corrupt=True)], ""),
+    "missing": ([Task(id="1", missing_at=1.0)], ""),
+    "gone": ([Task(id="1", gone=True)], ""),
+    "labelled with no quest": ([Task(id="1", quest="1"), Task(id="2", quest="7")], ""),
+    "asks for a kind": ([Task(id="1", wants_agent="claude"), Task(id="2", wants_agent="no")], "1"),
+    "was killed": ([Task(id="1", not_before=99.0)], "1"),
+    "request": (in_quest(), "1"),
+    "request with a full quest": (
+        [*in_quest(), Agent(id="B", agent_kind="claude", state="working", task="1")],
+        "",
+    ),
+    "request held by its items": (in_quest(item("2"), stage="walk"), ""),
+    "item": (in_quest(item("2"), stage="walk", told="2"), "2"),
+    "labelled item in no plan": (
+        in_quest(Task(id="2", quest="1", target="main"), stage="walk"),
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_what_is_listed_as_ready_can_be_assigned_and_nothing_else_that_is_to_do(name):
+    """One rule: for the list, for a person who assigns, and for the agents themselves."""
+    rows, ready = STATES[name]
+    rules = replace(RULES, providers={"claude": "claude"}, default_kind="claude")
+    world = given(IDLE, *rows)
+    assert "".join(task.id for task in startable(world, LEADS, rules)) == ready
+    for task in world.tasks.values():
+        request = Request(verb="assign", args={"agent": "A", "task": task.id})
+        if task.id in ready:
+            assert answer(world, request, rules=rules, at=50.0).facts
+        elif task.state != TaskState.ERROR:
+            with pytest.raises(CrewError):
+                answer(world, request, rules=rules, at=50.0)
+    if name != "was killed":
+        taken = after(world, decide(world, Clock(50.0), rules=rules)).agents["A"].task
+        assert taken == (ready[:1] or None)
 
 
 @pytest.mark.parametrize("state", ["ready", "working", "done", "stuck"])

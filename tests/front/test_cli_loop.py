@@ -134,6 +134,29 @@ def test_claudex_with_the_worker_as_its_own_reviewer_asks_a_second_one(stage):
     assert {v["reviewer"] for v in run["verdicts"]} == {"ann", "bob"}
 
 
+@pytest.mark.parametrize("mode", [(), ("--review", "claudex")])
+def test_every_reviewer_that_is_named_is_asked(stage, mode):
+    with (stage.root / ".crew" / "config.toml").open("a") as file:
+        file.write('[agents.cleo]\ninherit = "ann"\n')
+    named = ("--reviewer", "bob", "--reviewer", "cleo", "--reviewer", "bob")
+    run = stage.ok("loop", "Fix it", *mode, *named, "--json").json
+    assert sorted(v["reviewer"] for v in run["verdicts"]) == ["bob", "cleo"]
+
+
+@pytest.mark.parametrize(("mode", "named"), [("none", ("bob",)), ("single", ("ann", "bob"))])
+def test_more_reviewers_than_the_mode_asks_are_refused_and_none_is_dropped(stage, mode, named):
+    flags = [part for name in named for part in ("--reviewer", name)]
+    stage.refused(2, "too_many_reviewers", "loop", "Fix it", "--review", mode, *flags)
+    assert stage.ok("list", "-a", "--json").json == []
+
+
+@pytest.mark.parametrize("word", ["ALL\nDONE", "DONE\n", "A\u2028B", " \n "])
+def test_a_done_word_of_more_than_one_line_is_refused(stage, word):
+    """It stands alone on a line, so that no agent could ever say it."""
+    stage.refused(2, "usage", "loop", "Fix it", "--review", "none", "--done", word)
+    assert stage.ok("list", "-a", "--json").json == []
+
+
 def test_every_fail_goes_back_and_an_old_pass_approves_nothing_new(stage):
     """In the first round ann passes it and bob does not; in the second it is the other way."""
     play(

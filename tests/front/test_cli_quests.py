@@ -337,6 +337,33 @@ def test_a_quest_that_is_given_up_has_done_what_is_merged_and_stands_nowhere(mon
     assert not any("now:" in line or "asks" in line for line in lines)
 
 
+def test_a_quest_whose_last_item_a_person_closes_says_so(small):
+    """Nobody takes a closed item for built: neither in `close` nor in `list`, `show` or JSON."""
+    small.ok("quest", "new", "Request", "--workflow", "small")
+    assert drained(small).code == 6
+    said = small.ok("close", "3", "--reason", "no longer wanted").err
+    assert "the last open item of quest 1" in said
+    assert "1 of 2 items were built, 1 closed by a person" in said
+    closed = [{"id": "b", "task": "3", "reason": "no longer wanted"}]
+    assert small.ok("quest", "show", "1", "--json").json["steps_closed"] == closed
+    shown = small.ok("quest", "show", "1").out
+    assert "2 of 2 items done, 1 of them closed by a person" in shown
+    assert "closed by a person, not built: b (task 3): no longer wanted" in shown
+    assert "2/2 (1 closed)" in small.ok("quest", "list").out
+    assert "1 of them closed by a person" in small.ok("dashboard", "--once").out
+    assert drained(small).code == 0
+    assert small.ok("quest", "list", "--json").json[0]["steps_closed"] == closed
+
+
+def test_an_item_that_is_closed_before_the_last_one_does_not_end_the_plan(small):
+    asks = {"writer": [asked("Which one?")]}
+    questing(small, {"a": asks, "b": asks}, step("a"), step("b"))
+    small.ok("quest", "new", "Request", "--workflow", "small")
+    drained(small)
+    assert "last open item" not in small.ok("close", "2").err
+    assert "0 of 2 items were built, 2 closed by a person" in small.ok("close", "3").err
+
+
 def test_a_quest_is_shown_also_when_the_file_of_its_request_was_removed(small):
     small.ok("quest", "new", "Request", "--workflow", "small")
     for file in (small.root / ".crew" / "tasks" / "default").glob("1.*"):

@@ -201,6 +201,26 @@ def test_list_hides_what_is_over_and_shows_what_blocks(scene):
     assert scene.ok("list", "--ready", "--json").json == scene.ok("ready", "--json").json
 
 
+def test_every_task_that_is_listed_as_ready_can_be_assigned_and_no_other(scene):
+    """The list asks the rule of `assign`, so that it names no task that only a quest may start."""
+    scene.ok("new", "--title", "plain")
+    scene.ok("new", "--title", "waits", "--after", "1")
+    scene.ok("new", "--title", "labelled", "--label", "quest-1")
+    scene.ok("new", "--title", "no quest", "--label", "quest")
+    scene.ok("new", "--title", "urgent", "--priority", "0")
+    ready = [task["id"] for task in scene.ok("ready", "--json").json]
+    assert ready == ["5", "1"]
+    others = ("--namespace", "default", "--all-namespaces")
+    for which in (others[:2], others[2:]):
+        listed = scene.ok("list", "--ready", *which, "--json").json
+        assert [task["id"] for task in listed] == ready
+    for task in "12345":
+        scene.ok("spawn", f"agent{task}")
+        said = scene.crew("assign", f"agent{task}", task)
+        assert (said.code == 0) == (task in ready), said
+    assert scene.ok("ready", "--json").json == []
+
+
 def test_ready_tasks_stand_in_the_order_in_which_they_will_be_taken(scene):
     for priority in ("3", "1", "2"):
         scene.ok("new", "--title", priority, "--priority", priority)

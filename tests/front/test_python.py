@@ -60,6 +60,18 @@ def test_tasks_are_made_listed_and_run_to_their_end(scene, crew):
     assert events == list(crew.events())
 
 
+@pytest.mark.parametrize(
+    ("named", "args"),
+    [({"agent": "nobody"}, ("--agent", "nobody")), ({"after": ("9",)}, ("--after", "9"))],
+)
+def test_a_new_task_is_refused_as_on_the_command_line(scene, crew, named, args):
+    said = scene.refused(3, "not_found", "new", "--title", "x", *args)
+    with pytest.raises(NotFound) as caught:
+        crew.new_task("x", **named)
+    assert (caught.value.message, caught.value.hint) == (said.message, said.hint)
+    assert crew.tasks() == []
+
+
 def test_events_can_be_asked_for_by_number_time_and_subject(crew, scene):
     before = datetime.now(UTC)
     crew.new_task("first")

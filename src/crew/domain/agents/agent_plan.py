@@ -12,7 +12,7 @@ from crew.domain.rules import Rules
 from crew.domain.runs.run_holder import is_waiting
 from crew.domain.runs.run_outcomes import assigned
 from crew.domain.scope import Scope
-from crew.domain.tasks.readiness import is_ready
+from crew.domain.tasks.readiness import in_turn, is_ready
 from crew.domain.world import FactDraft, World
 
 
@@ -51,18 +51,12 @@ def starting_next(world: World, clock: Clock, *, leads: Leads, scope: Scope) -> 
 
 
 def _waiting_tasks(world: World, clock: Clock, leads: Leads, scope: Scope) -> list[Task]:
-    """The waiting tasks: those sent back first, then by priority and age.
-
-    Tasks that were sent back have dependents that wait longest. Of the tasks that a lead puts in
-    order, the one with the longest chain behind it is first.
-    """
+    """The waiting tasks: those sent back first, whose dependents wait longest, then the others."""
     tasks = [task for task in world.tasks.values() if scope.has_task(task.id)]
     back = [task for task in tasks if is_sent_back(world, task, leads)]
     ready = [task for task in tasks if is_ready(world, task, leads)]
     ready = [task for task in ready if clock.has_come(task.not_before, CommandKind.RUN)]
-    behind = leads.chains_behind(world)
-    ready.sort(key=lambda t: (t.priority, -behind.get(t.id, 0), t.created_at, len(t.id), t.id))
-    return [*back, *ready]
+    return [*back, *in_turn(world, ready, leads)]
 
 
 def is_sent_back(world: World, task: Task, leads: Leads) -> bool:

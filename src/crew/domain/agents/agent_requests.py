@@ -116,14 +116,8 @@ def assign(asked: Asked[AssignTask]) -> Answer:
             hint="assign takes an idle agent: `crew ps` shows them, `crew spawn` makes one",
             code="agent_busy",
         )
-    refuse_waiting(asked, task)
+    refuse_waiting(asked, task, takes_slot=True)
     lead = asked.leads.of_task(asked.world, task.id)
-    if not lead.has_room(asked.world, task):
-        raise Conflict(
-            f"every slot of quest {task.quest} is in use",
-            hint="`crew quest show` lists its agents; the next free slot takes the task",
-            code="no_free_slot",
-        )
     draft = FactDraft(asked.world)
     draft.add(*followed(agent, asked.rules, at=asked.at))
     agent = draft.world.agents[agent.id]

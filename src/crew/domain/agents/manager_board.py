@@ -7,7 +7,7 @@ from crew.domain.kernel.names import terminal_name
 from crew.domain.lead import Leads
 from crew.domain.rows.agent import AgentState
 from crew.domain.rows.task import FINISHED, Task, TaskState
-from crew.domain.tasks.readiness import is_ready
+from crew.domain.tasks.readiness import is_ready, why_not
 from crew.domain.world import World
 
 
@@ -104,5 +104,6 @@ def _why_todo(world: World, task: Task, leads: Leads, *, runner_up: bool) -> tup
     missing = [dep for dep in task.deps if dep not in known]
     if missing:
         return f"depends on {', '.join(missing)}, which does not exist", True
-    waits_for = [dep for dep in task.deps if not known[dep].is_over]
-    return f"waits for {', '.join(waits_for)}", False
+    if all(known[dep].is_over for dep in task.deps):
+        return f"waits for its quest: {why_not(world, task, leads)}", False
+    return why_not(world, task, leads).removeprefix("it "), False

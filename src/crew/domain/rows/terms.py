@@ -25,7 +25,16 @@ def _value(name: str, value: object) -> str | int | tuple[str, ...]:
             return tuple(value)
         case "max_rounds", int() if not isinstance(value, bool) and value >= 1:
             return value
-        case "done_word" | "proof", str() if value.strip():
+        case "done_word", str() if value.strip():
+            return _one_line(value)
+        case "proof", str() if value.strip():
             return value
         case _:
             raise ValueError(f"the term {name} cannot be {value!r}")
+
+
+def _one_line(word: str) -> str:
+    """A done word stands alone on a line, so that one with a line break would never be found."""
+    if word.splitlines() != [word]:
+        raise ValueError(f"the term done_word is {word!r}, which is more than one line")
+    return word.strip()

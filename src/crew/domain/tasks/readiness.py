@@ -1,9 +1,12 @@
-"""Whether a task can start, and the reasons why it cannot."""
+"""Whether a task can start, and the reasons why it cannot: the one rule of lists and agents."""
+
+from collections.abc import Iterable
 
 from crew.domain.kernel.errors import Conflict
 from crew.domain.lead import Leads
 from crew.domain.requests import Asked
 from crew.domain.rows.task import FINISHED, Task, TaskState
+from crew.domain.rules import Rules
 from crew.domain.world import World
 
 SHOW = "`crew show ID` prints its state and what it waits for"
@@ -15,21 +18,56 @@ def is_ready(world: World, task: Task, leads: Leads) -> bool:
         task.state == TaskState.TODO
         and not task.corrupt
         and task.is_there
-        and all(_is_over(world, dep) for dep in task.deps)
+        and not open_deps(world, task)
         and leads.of_task(world, task.id).may_take_up(world, task)
     )
 
 
-def _is_over(world: World, task: str) -> bool:
-    found = world.tasks.get(task)
-    return found is not None and found.is_over
+def startable(world: World, leads: Leads, rules: Rules) -> list[Task]:
+    """The tasks that a free agent could be given now, the next one first.
+
+    `refuse_waiting` refuses none of them, and each asks for a kind that can be started, or for no
+    certain one.
+    """
+    found = [task for task in world.tasks.values() if is_ready(world, task, leads)]
+    return in_turn(world, (one for one in found if _is_open(world, one, leads, rules)), leads)
 
 
-def refuse_waiting(asked: Asked[object], task: Task) -> None:
-    """Raise with the reason unless the task can start now."""
+def _is_open(world: World, task: Task, leads: Leads, rules: Rules) -> bool:
+    lead = leads.of_task(world, task.id)
+    wanted = lead.wanted_kind(world, task)
+    return lead.has_room(world, task) and (wanted is None or rules.can_use(wanted))
+
+
+def in_turn(world: World, tasks: Iterable[Task], leads: Leads) -> list[Task]:
+    """The tasks in the order in which agents take them: by priority and age.
+
+    Of the tasks that a lead puts in order, the one with the longest chain behind it is first.
+    """
+    behind = leads.chains_behind(world)
+    return sorted(
+        tasks, key=lambda t: (t.priority, -behind.get(t.id, 0), t.created_at, len(t.id), t.id)
+    )
+
+
+def open_deps(world: World, task: Task) -> list[str]:
+    """The dependencies that still hold the task back, unknown ids included."""
+    tasks = world.tasks
+    return [dep for dep in task.deps if dep not in tasks or not tasks[dep].is_over]
+
+
+def refuse_waiting(asked: Asked[object], task: Task, *, takes_slot: bool = False) -> None:
+    """Raise with the reason unless the task can start now; an agent also needs a free slot."""
+    lead = asked.leads.of_task(asked.world, task.id)
     if not can_start(asked.world, task, asked.leads):
         why = why_not(asked.world, task, asked.leads)
         raise Conflict(f"task {task.id} cannot start: {why}", hint=SHOW, code="cannot_start")
+    if takes_slot and not lead.has_room(asked.world, task):
+        raise Conflict(
+            f"every slot of quest {task.quest} is in use",
+            hint="`crew quest show` lists its agents; the next free slot takes the task",
+            code="no_free_slot",
+        )
 
 
 def can_start(world: World, task: Task, leads: Leads) -> bool:
@@ -46,9 +84,7 @@ def why_not(world: World, task: Task, leads: Leads) -> str:
         return f"it is {task.state}"
     if reason := leads.of_task(world, task.id).why_not(world, task):
         return reason
-    tasks = world.tasks
-    open_deps = [d for d in task.deps if d not in tasks or not tasks[d].is_over]
-    return f"it waits for {', '.join(open_deps)}"
+    return f"it waits for {', '.join(open_deps(world, task)) or 'its turn in the plan'}"
 
 
 def not_read(task: Task) -> str:

@@ -19,6 +19,7 @@ from crew.domain.upkeep.clean_plan import Inventory
 from crew.domain.upkeep.findings import Finding
 from crew.domain.upkeep.prune_plan import Remains
 from crew.front.python.runner_process import Running, start_run
+from crew.runner.new_tasks import checked_names
 from crew.runner.quest_start import begin_quest, cancel_quest
 from crew.runner.requests.ask_crew import ask, wake
 from crew.runner.requests.person_only import refuse_agents
@@ -102,6 +103,7 @@ class Crew:
         """Create a task; `after` are the ids of tasks that it waits for.
 
         `base` is the branch that it starts from and lands on, by default as for `crew new`.
+        What `crew new` refuses is refused here too, such as an agent that is not configured.
         """
         refuse_agents(self.root, "a new task from Python")
         source = self._workplace.source
@@ -114,7 +116,7 @@ class Crew:
             agent=agent,
             base=self._workplace.base_of_new(base, place=self._place),
         )
-        task = source.add(new, at=time.time())
+        task = source.add(checked_names(self._workplace, new), at=time.time())
         wake(self._workplace)
         return source.show(task)
 

@@ -6,7 +6,7 @@ from typing import Any
 from crew.domain.kernel.fact import Fact
 from crew.domain.quests.position import acting
 from crew.domain.quests.quest_requests import find_quest
-from crew.domain.rows.quest import PlanItem, Position, Quest
+from crew.domain.rows.quest import PlanItem, Position, Quest, QuestState
 from crew.domain.rows.question import Question
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import FINISHED, Task, TaskState
@@ -42,6 +42,7 @@ def quest_line(world: World, quest: Quest) -> dict[str, Any]:
         "steps_done": done,
         "steps_all": len(quest.steps),
         "steps_merged": sum(_is_merged(world, step) for step in quest.steps),
+        "steps_closed": _closed_by_person(world, quest),
         "cost_usd": cost["cost_usd"],
         "known_cost_usd": cost["known_cost_usd"],
         "input_tokens": cost["input_tokens"],
@@ -212,6 +213,21 @@ def _is_merged(world: World, step: PlanItem) -> bool:
 def _is_done(world: World, step: PlanItem) -> bool:
     task = world.tasks.get(step.task)
     return task is not None and task.state in FINISHED
+
+
+def _closed_by_person(world: World, quest: Quest) -> list[dict[str, str]]:
+    """The items of the plan that a person closed instead of having them built.
+
+    A new plan leaves out what it closes, and a cancelled quest closes all that is left.
+    """
+    if quest.state == QuestState.CANCELLED:
+        return []
+    found = ((step.key, world.tasks.get(step.task)) for step in quest.steps)
+    return [
+        {"id": key, "task": task.id, "reason": task.close_reason}
+        for key, task in found
+        if task is not None and task.state == TaskState.CLOSED
+    ]
 
 
 def load_view(workplace: Workplace, quest: str) -> dict[str, Any]:

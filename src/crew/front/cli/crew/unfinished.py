@@ -8,7 +8,7 @@ from crew.domain.quests.position import is_held, waits_for_steps
 from crew.domain.rows.agent import AgentState
 from crew.domain.rows.provider import Outage
 from crew.domain.rows.task import Task, TaskState
-from crew.domain.tasks.readiness import no_commit, not_begun, not_read
+from crew.domain.tasks.readiness import no_commit, not_begun, not_read, open_deps
 from crew.domain.world import World
 from crew.front.cli.call import Call
 from crew.front.cli.exit_codes import INTERRUPTED, error_document
@@ -67,7 +67,7 @@ def why_not(world: World, task: Task) -> str:
     if task.state == TaskState.TODO and task.quest and task.id not in world.positions:
         return not_begun(world, task)
     is_early = task.state == TaskState.TODO or waits_for_steps(world, task.id)
-    if is_early and (waits_for := _open_deps(world, task)):
+    if is_early and (waits_for := open_deps(world, task)):
         return f"blocked by {', '.join(_blocker(world, dep) for dep in waits_for)}"
     return _by_state(world, task)
 
@@ -79,11 +79,6 @@ def _outage(world: World, task: Task) -> Outage | None:
     own = run.agent_kind if run is not None and run.is_live else task.wants_agent
     mine = [one for one in broken if one.id == own]
     return next(iter(mine or broken), None)
-
-
-def _open_deps(world: World, task: Task) -> list[str]:
-    tasks = world.tasks
-    return [dep for dep in task.deps if dep not in tasks or not tasks[dep].is_over]
 
 
 def _blocker(world: World, dep: str) -> str:

@@ -35,6 +35,9 @@ def quest_table(view: View, call: Call) -> Iterator[str]:
         rows = [_row(view, step, finished) for step in view["steps"]]
         yield ""
         yield from table_lines(HEAD, rows, call, width=terminal_width())
+    for one in view["steps_closed"]:
+        why = f": {line(one['reason'])}" if one["reason"] else ""
+        yield f"closed by a person, not built: {line(one['id'])} (task {one['task']}){why}"
     if view["given_up"]:
         yield f"given up: {', '.join(line(one['id']) for one in view['given_up'])}"
     yield from quest_questions(view, call)
@@ -70,16 +73,25 @@ def role_words(view: View) -> str:
 
 def steps_words(view: View) -> str:
     """Finished items of all; for a cancelled quest only merged items count."""
-    is_cancelled = view["state"] == "cancelled"
-    done = view["steps_merged"] if is_cancelled else view["steps_done"]
-    return f"{done}/{view['steps_all']}"
+    closed = len(view["steps_closed"])
+    return f"{_finished(view)}/{view['steps_all']}{f' ({closed} closed)' if closed else ''}"
+
+
+def _finished(view: View) -> int:
+    return int(view["steps_merged"] if view["state"] == "cancelled" else view["steps_done"])
+
+
+def closed_words(view: View) -> str:
+    """How many of the finished items a person closed, so that nobody takes them for built."""
+    closed = len(view["steps_closed"])
+    return f", {closed} of them closed by a person" if closed else ""
 
 
 def _progress(view: View) -> str:
     if not view["steps_all"]:
         return "no plan yet" if view["state"] == "open" else "no plan"
-    done, _, every = steps_words(view).partition("/")
-    return f"{done} of {every} items {'merged' if view['state'] == 'cancelled' else 'done'}"
+    how = "merged" if view["state"] == "cancelled" else "done"
+    return f"{_finished(view)} of {view['steps_all']} items {how}{closed_words(view)}"
 
 
 def _cost(view: View) -> str:

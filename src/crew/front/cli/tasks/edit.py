@@ -17,6 +17,7 @@ from crew.front.cli.params import task_argument, text_or_stdin
 from crew.front.cli.tab_completion import complete_kinds, complete_tasks
 from crew.front.cli.tasks.dep import add_dependency
 from crew.front.cli.tasks.drafts import TaskDraft, block_number, read_draft, read_file
+from crew.runner.new_tasks import refuse_unknown_agent
 from crew.runner.requests.ask_crew import ask, wake
 from crew.runner.requests.settled import is_written
 from crew.store.fact_log import load_world
@@ -156,8 +157,9 @@ def _changes(workplace: "Workplace", task: str, given: dict[str, Any]) -> dict[s
     if given.get("parent"):
         given["parent"] = workplace.source.resolve(given["parent"])
         _refuse_own_ancestor(workplace, task, given["parent"])
-    if given.get("agent"):
-        workplace.settings.agents.named(given["agent"])
+    refuse_unknown_agent(workplace, given.get("agent"))
+    if base := given.get("base"):
+        workplace.refuse_missing_branch(base)
     return given
 
 

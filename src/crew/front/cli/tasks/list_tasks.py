@@ -2,7 +2,7 @@
 
 import gc
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,6 @@ from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.names import task_id, terminal_name
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.task import FINISHED, TaskState
-from crew.domain.rows.task_item import TaskItem, blockers
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.output import narrate, print_json, table
@@ -85,7 +84,7 @@ def list_tasks(
     landed = load_queues(workplace.db)
     if wish.parent:
         wish = replace(wish, parent=_parent(workplace, items, wish.parent))
-    chosen = choose(wish, items, landed.tasks)
+    chosen = choose(wish, items, could_start(workplace) if wish.ready else None)
     if call.json:
         from crew.runner.views.row_views import task_view  # noqa: PLC0415 - only with --json
 
@@ -133,8 +132,8 @@ class Shown:
     sessions: "Mapping[str, Run]"
 
 
-def choose(wish: Wish, items: "Items", landed: Collection[str] = ()) -> list[str]:
-    """The ids of the matching tasks, in the order of the list."""
+def choose(wish: Wish, items: "Items", ready: Sequence[str] | None = None) -> list[str]:
+    """The ids of the matching tasks, in the order of the list, or of those that are `ready`."""
     hidden = () if wish.everything else FINISHED
     shown = set(wish.statuses) or {state for state in TaskState if state not in hidden}
     chosen = [task for task, state in items.column("status").items() if state in shown]
@@ -143,9 +142,9 @@ def choose(wish: Wish, items: "Items", landed: Collection[str] = ()) -> list[str
     if wish.parent:
         parent, parents = task_id(wish.parent), items.column("parent")
         chosen = [task for task in chosen if parents[task] == parent]
-    if wish.ready:
-        could = [items[task] for task in chosen if could_start(items[task], items, landed)]
-        chosen = [item.id for item in in_turn(could)]
+    if ready is not None:
+        among = set(chosen)
+        chosen = [task for task in ready if task in among]
     return chosen
 
 
@@ -162,16 +161,18 @@ def ready(ctx: click.Context, *, labels: tuple[str, ...]) -> None:
     ctx.invoke(list_tasks, labels=labels, ready=True)
 
 
-def could_start(
-    item: TaskItem, items: Mapping[str, TaskItem], landed: Collection[str] = ()
-) -> bool:
-    is_open = item.status == TaskState.TODO and not item.corrupt
-    return is_open and not blockers(item, items, landed)
+def could_start(workplace: "Workplace", namespace: str | None = None) -> list[str]:
+    """The tasks that an agent could be given now, the next one first.
 
+    The rule is that of `crew assign` and of the runner, on the tasks as their source has them now.
+    No agent works on another namespace, so its tasks are read into a world of their own.
+    """
+    from crew.domain.lead_choice import LEADS  # noqa: PLC0415 - a plain list needs no rules
+    from crew.domain.tasks.readiness import startable  # noqa: PLC0415
+    from crew.runner.arrivals import with_source  # noqa: PLC0415
 
-def in_turn(items: list[TaskItem]) -> list[TaskItem]:
-    """The tasks in the order in which the runner would take them."""
-    return sorted(items, key=lambda i: (i.priority, i.created or 0.0, len(i.id), i.id))
+    world = with_source(workplace, namespace)
+    return [task.id for task in startable(world, LEADS, workplace.rules)]
 
 
 def _print(call: Call, workplace: "Workplace", shown: Shown) -> None:

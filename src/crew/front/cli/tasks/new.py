@@ -23,6 +23,7 @@ from crew.front.cli.tasks.drafts import (
     read_drafts,
     read_file,
 )
+from crew.runner.new_tasks import refuse_unknown_agent
 from crew.tasks.task_source import BatchSource, NewTask, TaskChanges, TaskSource
 
 if TYPE_CHECKING:
@@ -132,10 +133,10 @@ def add_drafts(workplace: "Workplace", drafts: list[TaskDraft], *, place: "Path"
     """
     resolve = functools.cache(functools.partial(_reference, workplace))
     base_of = functools.cache(functools.partial(workplace.base_of_new, place=place))
+    check = functools.cache(functools.partial(refuse_unknown_agent, workplace))
     ready = []
     for draft in drafts:
-        if draft.agent:
-            workplace.settings.agents.named(draft.agent)
+        check(draft.agent)
         ready.append(_resolved(replace(draft, base=base_of(draft.base)), resolve))
     ids = _add_all(workplace.source, ready)
     from crew.runner.requests.ask_crew import wake  # noqa: PLC0415 - checked first, then paid for

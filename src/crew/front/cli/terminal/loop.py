@@ -35,7 +35,14 @@ LONGEST_TITLE = 80
     shell_complete=complete_kinds,
     help="Agent kind that does the work.",
 )
-@click.option("--reviewer", metavar="B", shell_complete=complete_kinds, help="Reviewer kind.")
+@click.option(
+    "--reviewer",
+    "named",
+    multiple=True,
+    metavar="B",
+    shell_complete=complete_kinds,
+    help="Reviewer kind (repeatable; each of them must pass the work).",
+)
 @click.option(
     "--review", "mode", type=click.Choice(["none", "single", "claudex"]), help="Review mode."
 )
@@ -77,7 +84,7 @@ def loop(call: Call, /, *, prompt: str, kind: str | None, base: str | None, **wi
 
 
 def _terms(workplace: "Workplace", worker: str, wishes: dict[str, Any]) -> Terms:
-    reviewers = _reviewers(workplace, worker, wishes.pop("mode"), wishes.pop("reviewer"))
+    reviewers = _reviewers(workplace, worker, wishes.pop("mode"), wishes.pop("named"))
     asked = {**wishes, "reviewers": reviewers}
     try:
         return read_terms({name: value for name, value in asked.items() if value not in (None, "")})
@@ -86,15 +93,24 @@ def _terms(workplace: "Workplace", worker: str, wishes: dict[str, Any]) -> Terms
 
 
 def _reviewers(
-    workplace: "Workplace", worker: str, mode: str | None, named: str | None
+    workplace: "Workplace", worker: str, mode: str | None, named: tuple[str, ...]
 ) -> tuple[str, ...] | None:
-    """The reviewers from the flags; None leaves them to the config."""
-    if mode is None and named is None:
+    """The reviewers from the flags, none of them dropped; None leaves them to the config."""
+    if mode is None and not named:
         return None
+    agents = workplace.settings.agents
+    reviewers = tuple(dict.fromkeys(agents.named(name).name for name in named))
+    most = {"none": 0, "single": 1}.get(mode or "", len(reviewers))
+    if len(reviewers) > most:
+        raise UsageError(
+            f"--review {mode} asks {'one reviewer' if most else 'no reviewer'}, "
+            f"and --reviewer names {', '.join(reviewers)}",
+            hint="leave --review out: each named reviewer is asked",
+            code="too_many_reviewers",
+        )
     if mode == "none":
         return ()
-    agents = workplace.settings.agents
-    reviewer = agents.named(named or agents.reviewer_default).name
-    if mode != "claudex":
-        return (reviewer,)
-    return at_least_two((worker, reviewer), workplace.settings)
+    asked = reviewers or (agents.named(agents.reviewer_default).name,)
+    if mode != "claudex" or len(asked) > 1:
+        return asked
+    return at_least_two((worker, *asked), workplace.settings)

@@ -12,6 +12,7 @@ from crew.domain.rows.task import TaskState
 from crew.domain.world import World
 from crew.front.cli.call import Call
 from crew.front.cli.output import cut, dollars, line, table_lines, thousands
+from crew.front.cli.quests.quest_table import closed_words
 from crew.front.cli.watching.ps import NO_RUNNER, UNDER_WAY, around, without_runner
 from crew.runner.cost_views import Spender, spenders
 from crew.runner.views.quest_views import quest_line, role_title
@@ -81,7 +82,7 @@ def _quests(world: World) -> Iterator[str]:
     """One line for each quest: its progress and the role that acts for the request."""
     for one in open_quests(world)[:MOST_LINES]:
         view = quest_line(world, one)
-        items = f"{view['steps_done']} of {view['steps_all']} items done"
+        items = f"{view['steps_done']} of {view['steps_all']} items done{closed_words(view)}"
         asks = f", asks {', '.join(view['questions'])}" if view["questions"] else ""
         progress = items if view["steps_all"] else "no plan yet"
         title = line(view["title"], limit=LONGEST_TITLE)
