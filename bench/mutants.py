@@ -39,7 +39,7 @@ MUTANTS = (
     Mutant(
         "a task starts before what it depends on",
         "domain/tasks/readiness.py",
-        "and all(_is_over(world, dep) for dep in task.deps)",
+        "and not open_deps(world, task)",
         "",
     ),
     Mutant(

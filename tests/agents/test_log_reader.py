@@ -5,14 +5,18 @@
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crew.agents.log_reader import LONGEST_TEXT, LogReader, entries_of
 from crew.domain.kernel.log_entry import LogEntry
 from crew.front.entry_lines import entry_lines
-from crew.runner.views.read_log import entries_of_lines
+from crew.runner.views.log_end import BLOCK
+from crew.runner.views.read_log import entries_of_chunks, entries_of_lines, lines_of
 
 RECORDED = Path(__file__).parent / "recorded_logs"
 LOGS = sorted(RECORDED.glob("*.log"))
@@ -166,6 +170,61 @@ def test_a_permission_that_a_program_asks_for_is_shown():
     assert shown(json.dumps({"id": 1, "method": method, "params": codex})) == [
         "? may it use commandExecution: rm -r x"
     ]
+
+
+RESUMED = ('{"id":1,"result":{"protocolVersion":1}}', '{"id":2,"result":{"sessionId":"s"}}')
+
+LINES = st.one_of(
+    st.sampled_from(
+        [
+            *(
+                "",
+                "DONE",
+                "a line of a program",
+                "  {",
+                "=",
+                "=== A: step 1.1/1/1/1 ===",
+                "{",
+                "{}",
+            ),
+            *(
+                "=== got the message 3 ===",
+                "a\rb",
+                "tail\r",
+                "\x1b[31mred",
+                "x" * (LONGEST_TEXT + 1),
+            ),
+            *(piece("I am "), piece("through."), claude({"type": "text", "text": "said\nso"})),
+            *(*RESUMED, '{"type":"error","message":"no network"}', '{"type":"unknown"}', BRACKETS),
+        ]
+    ),
+    st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=20),
+)
+
+
+@given(st.lists(LINES, max_size=12), st.integers(1, 200), st.booleans())
+def test_a_log_reads_the_same_by_the_block_as_line_by_line(lines, size, ends):
+    """Plain lines that follow each other are one entry only to save time."""
+    log = ("\n".join(lines) + "\n" * ends).encode()
+    chunks = [log[at : at + size] for at in range(0, len(log), size)]
+    read = entries_of_lines(lines_of(chunks))
+    assert _apart(entries_of_chunks(chunks)) == _apart(read)
+
+
+def _apart(entries):
+    """The entries, those of plain text line by line."""
+    found = []
+    for entry in entries:
+        texts = entry.text.split("\n") if entry.kind == "text" else [entry.text]
+        found += [replace(entry, text=text) for text in texts]
+    return found
+
+
+def test_millions_of_plain_lines_are_few_entries_and_a_block_is_read_at_once():
+    block = b"a line\n" * (BLOCK // 7)
+    entries = list(entries_of_chunks([block] * 20))
+    assert len(entries) == 20
+    assert sum(entry.text.count("\n") + 1 for entry in entries) == 20 * (BLOCK // 7)
 
 
 def test_a_huge_entry_keeps_its_beginning_and_its_end():

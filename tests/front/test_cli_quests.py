@@ -16,7 +16,7 @@ from front.quest_scene import asked, complete, drained, questing, signal, step, 
 WHOLE = {
     *("id", "title", "state", "workflow", "stage", "slots", "steps_done", "steps_all"),
     *("cost_usd", "known_cost_usd", "input_tokens", "output_tokens", "created", "questions"),
-    *("base", "request", "plan_number", "steps", "given_up", "steps_merged"),
+    *("base", "request", "plan_number", "steps", "given_up", "steps_merged", "steps_closed"),
 }
 WALKED = {
     *("task", "status", "walk", "stage", "role", "agent", "kind", "branch", "session", "sessions"),

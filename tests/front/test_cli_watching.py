@@ -72,6 +72,16 @@ def test_logs_are_safe_to_print(drained):
     assert "\x1b[31m" not in drained.ok("--no-color", "logs", "1", FORCE_COLOR="1").out
 
 
+def test_each_line_of_a_long_log_is_printed_and_is_an_entry_of_its_own(drained):
+    lines = [f"line {n}" for n in range(20_000)]
+    log = drained.root / ".crew/logs/task-1.log"
+    log.write_text("".join(f"{one}\n" for one in ["", *lines, "a\rb", "", "DONE"]))
+    assert drained.ok("logs", "1").lines == ["", *lines, "a", "b", "", "DONE"]
+    entries = drained.ok("logs", "1", "--json").json["entries"]
+    texts = ["", *lines, "a\nb", "", "DONE"]
+    assert entries == [{"kind": "text", **({"text": one} if one else {})} for one in texts]
+
+
 def test_logs_follow_until_interrupted(drained):
     following = drained.start("logs", "1", "-f")
     log = drained.root / ".crew/logs/task-1.log"

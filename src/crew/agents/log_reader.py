@@ -25,6 +25,9 @@ _KEPT_AT_END = 2_000
 _WORDS = ("summary", "message", "text", "content", "title", "description", "prompt")
 """Fields in which an event that is not known may have words."""
 
+_NOT_PLAIN = re.compile(r"^[{=].*", re.MULTILINE)
+"""A line that may be an event or crew's own; every other line is what a program printed."""
+
 _HEADER = re.compile(r"=== (\S+: step \S+) ===")
 _READERS = (claude_entries, codex_entries, opencode_entries, gemini_entries, scripted_entries)
 
@@ -58,6 +61,36 @@ class LogReader:
     def read(self, line: str) -> Iterator[LogEntry]:
         for entry in self._present(line):
             yield from self._take(entry)
+
+    def read_text(self, text: str) -> Iterator[LogEntry]:
+        """As `read`, for the lines of a text that ends with a newline.
+
+        Plain lines that follow each other are one entry: a program may print millions of them.
+        """
+        lines = text.removesuffix("\n")
+        if self._needs_each_line(text):
+            for line in lines.split("\n"):
+                yield from self.read(line)
+            return
+        at = 0
+        for found in _NOT_PLAIN.finditer(lines):
+            if found.start() > at:
+                yield from self._plain(lines[at : found.start() - 1])
+            yield from self.read(found[0])
+            at = found.end() + 1
+        if at <= len(lines):
+            yield from self._plain(lines[at:])
+
+    def _needs_each_line(self, text: str) -> bool:
+        """Whether a line is cut, has an end of its own, or repeats what was there before."""
+        is_past = self._repeats_the_past or '"protocolVersion"' in text
+        is_long = any(len(line) > LONGEST_TEXT for line in text.split("\n"))
+        return is_past or is_long or "\r\n" in text
+
+    def _plain(self, lines: str) -> Iterator[LogEntry]:
+        yield from self.pause()
+        self._last = LogEntry(kind="text", text=lines)
+        yield self._last
 
     def pause(self) -> Iterator[LogEntry]:
         """The message so far; more may follow."""

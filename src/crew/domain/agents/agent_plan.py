@@ -56,7 +56,8 @@ def _waiting_tasks(world: World, clock: Clock, leads: Leads, scope: Scope) -> li
     back = [task for task in tasks if is_sent_back(world, task, leads)]
     ready = [task for task in tasks if is_ready(world, task, leads)]
     ready = [task for task in ready if clock.has_come(task.not_before, CommandKind.RUN)]
-    return [*back, *in_turn(world, ready, leads)]
+    ready = in_turn(world, ready, leads)
+    return [*back, *ready]
 
 
 def is_sent_back(world: World, task: Task, leads: Leads) -> bool:

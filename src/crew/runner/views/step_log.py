@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from crew.runner.views.log_end import size_of, steps_from_end
-from crew.runner.views.read_log import chunks_between, entries_of_lines, lines_of
+from crew.runner.views.read_log import chunks_between, entries_of_chunks
 from crew.system.crash_points import effect
 from crew.system.private_files import append_lines
 
@@ -47,6 +47,6 @@ def _said_in(log: Path, step: str) -> Iterator[str]:
     start, last = next(steps_from_end(log, end=end), (0, "")) if end else (0, "")
     if last != step:
         return
-    for entry in entries_of_lines(lines_of(chunks_between(log, start, end))):
+    for entry in entries_of_chunks(chunks_between(log, start, end)):
         if entry.kind in {"said", "text"} and not entry.is_helper:
             yield from entry.text.splitlines()

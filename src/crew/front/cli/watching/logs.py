@@ -77,11 +77,11 @@ def logs(call: Call, subject: str, *, follow: bool, since: float | None, raw: bo
     if raw:
         _print_raw(call, task, chunks)
         return
-    entries = read_log.entries_of_lines(read_log.lines_of(chunks))
+    entries = read_log.entries_of_chunks(chunks)
     if call.json:
-        _print_json(task, "entries", map(_document, entries))
-    else:
-        _print_entry_lines(call, task, _entry_lines(entries))
+        _print_json(task, "entries", _documents(entries))
+    elif not _print_entries(call, entries):
+        narrate(call, f"task {task} has printed nothing yet")
 
 
 def _task(workplace: "Workplace", subject: str) -> str:
@@ -99,10 +99,10 @@ def _follow(call: Call, task: str, log: Path, start: int, *, raw: bool) -> None:
         return
     for entry in read_log.followed_entries(log, start):
         if call.json:
-            print_json_line({"task": task, **_document(entry)})
+            for document in _documents((entry,)):
+                print_json_line({"task": task, **document})
             continue
-        for line in entry_lines(entry):
-            _print_line(call, line)
+        _print_entries(call, (entry,))
         sys.stdout.flush()
 
 
@@ -139,6 +139,20 @@ def _print_entry_lines(call: Call, task: str, lines: Iterable[EntryLine]) -> Non
         narrate(call, f"task {task} has printed nothing yet")
 
 
+def _print_entries(call: Call, entries: Iterable[LogEntry]) -> int:
+    """Print the entries, plain text at once; returns how many pieces were printed."""
+    count = 0
+    for entry in entries:
+        if entry.kind == "text" and not entry.is_helper:
+            lines: Iterable[EntryLine] = (EntryLine(text=entry.text),)
+        else:
+            lines = entry_lines(entry)
+        for line in lines:
+            _print_line(call, line)
+            count += 1
+    return count
+
+
 def _print_line(call: Call, line: EntryLine) -> None:
     print(painted(safe(line.text, call), line.style, call))
 
@@ -160,13 +174,19 @@ def _print_raw(
                 sys.stdout.buffer.flush()
 
 
-def _entry_lines(entries: Iterable[LogEntry]) -> Iterator[EntryLine]:
-    for entry in entries:
-        yield from entry_lines(entry)
-
-
 def _all_lines(entries: Iterable[LogEntry]) -> list[EntryLine]:
-    return list(_entry_lines(entries))
+    return [line for entry in entries for line in entry_lines(entry)]
+
+
+def _documents(entries: Iterable[LogEntry]) -> Iterator[dict[str, Any]]:
+    """One document for each entry, and for each line of plain text."""
+    for entry in entries:
+        if entry.kind != "text" or "\n" not in entry.text:
+            yield _document(entry)
+            continue
+        many = entry.text.split("\n")
+        for text in map(plain, many) if "\r" in entry.text else plain(entry.text).split("\n"):
+            yield {"kind": "text", "text": text} if text else {"kind": "text"}
 
 
 def _document(entry: LogEntry) -> dict[str, Any]:
