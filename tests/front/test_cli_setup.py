@@ -158,11 +158,36 @@ def test_config_set_changes_one_value_and_says_what_holds(scene):
         "file": ".crew/config.toml",
         "written": 5,
         "overridden": True,
+        "takes_effect": "now",
     }
     scene.ok("config", "set", "--root", "agents.sh.default_model", "--", "-big")
     assert (scene.root / ".crew.toml").read_text() == '[agents.sh]\ndefault_model = "-big"\n'
     assert scene.ok("agents", "--json").json[-1]["model"] == "-big"
     assert " agents?" in scene.refused(2, "unknown_key", "config", "set", "run.agnts", "4").hint
+
+
+@pytest.mark.parametrize("where", [(), ("--root",)])
+def test_config_set_without_a_crew_is_refused_and_writes_nothing(bare_scene, where):
+    """A half-made `.crew` would be in nobody's exclude file, and `git status` would show it."""
+    refused = bare_scene.refused(2, "no_crew", "config", "set", "run.agents", "2", *where)
+    assert "`crew init`" in refused.hint
+    assert bare_scene.git("status", "--porcelain", "--ignored") == ""
+    assert not (bare_scene.root / ".crew").exists()
+    bare_scene.ok("config", "set", "--user", "run.agents", "2")
+    assert bare_scene.git("status", "--porcelain", "--ignored") == ""
+
+
+def test_config_set_beside_a_runner_says_when_the_runner_uses_it(scene, running):
+    """As `docs/configuration.md` has it: agents from the next task, the rest after a restart."""
+    assert scene.ok("config", "set", "run.max_steps", "7").err == ""
+    pid = running().pid
+    said = scene.ok("config", "set", "run.max_steps", "8").err
+    assert f"(pid {pid}) goes on with the value that it started with: `crew stop`" in said
+    said = scene.ok("config", "set", "agents.sh.default_model", "big").err
+    assert f"(pid {pid}) uses it from the next task" in said
+    assert scene.ok("config", "set", "tasks.new_task_base", "default").err == "it holds now\n"
+    changed = scene.ok("config", "set", "run.agents", "2", "--json", CREW_RUN_AGENTS="8")
+    assert (changed.json["takes_effect"], "goes on" in changed.err) == ("next_runner", False)
 
 
 def test_ones_own_config_is_set_outside_any_repository(scene, tmp_path):

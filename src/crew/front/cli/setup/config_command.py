@@ -18,11 +18,25 @@ from crew.config.toml.toml_spans import key_parts, written_key, written_value
 from crew.config.validate_config import Layer, has_key
 from crew.domain.kernel.errors import CrewError, NotFound
 from crew.domain.kernel.suggest import nearest
+from crew.find_crew import load_folder
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import CrewGroup, command
 from crew.front.cli.output import narrate, print_json, say
-from crew.trusted_config import approve_key, trusted_layers
+from crew.store.runner_lock import find_runner
+from crew.trusted_config import FOLDER, approve_key, trusted_layers
 from crew.workplace import find_root
+
+READ_BY_COMMANDS = frozenset({"tui", "diff"})
+READ_BY_NEW = frozenset({("tasks", "new_task_base")})
+"""Settings that no runner uses: each command reads them anew."""
+
+WHEN = {
+    "now": "it holds now",
+    "next_task": "the runner that is up (pid {pid}) uses it from the next task that an agent takes; "
+    "an agent kind that is at work keeps its settings until then",
+    "next_runner": "the runner that is up (pid {pid}) goes on with the value that it started with: "
+    "`crew stop`, then `crew run`",
+}
 
 
 @click.group(
@@ -94,9 +108,9 @@ def set_(call: Call, key: str, value: str, scope: Scope) -> None:
     """Set one key; the rest of the file stays as it is, comments too.
 
     Values are written plainly: 5, true, 10m, a,b,c. TOML works as well. Put `--` before a value
-    that begins with a dash.
+    that begins with a dash. If a runner is up, it says when that runner uses the value.
     """
-    root = _root_if_any(call) if scope == "user" else find_root(call.directory)
+    root = _root_if_any(call) if scope == "user" else load_folder(call.directory).parent
     change = set_key(root, os.environ, scope=scope, key=key, typed=value)
     if root is not None:
         approve_key(root, change.file, change.key, change.written)
@@ -105,10 +119,21 @@ def set_(call: Call, key: str, value: str, scope: Scope) -> None:
             call,
             f"{change.file} has {written_value(change.written)}, but a later layer overrides it",
         )
+    runner = find_runner(root / FOLDER / "lock") if root is not None else None
+    takes_effect = _takes_effect(change.key) if runner is not None else "now"
     if call.json:
-        print_json(_change(change))
-    else:
-        say(f"{written_key(change.key)} = {written_value(change.value)}  # {change.origin}")
+        print_json({**_change(change), "takes_effect": takes_effect})
+        return
+    say(f"{written_key(change.key)} = {written_value(change.value)}  # {change.origin}")
+    if runner is not None and not change.is_overridden:
+        narrate(call, WHEN[takes_effect].format(pid=runner["pid"]))
+
+
+def _takes_effect(key: tuple[str, ...]) -> str:
+    """When the runner that is up uses a new value of this key."""
+    if key[0] == "agents":
+        return "next_task"
+    return "now" if key[0] in READ_BY_COMMANDS or key in READ_BY_NEW else "next_runner"
 
 
 @command("template", example="crew config template > .crew/config.toml")
