@@ -3,7 +3,7 @@
 import pytest
 
 from crew.domain.kernel.errors import CrewError
-from crew.domain.runs.gate import GateExit, gate_ended, without_gate
+from crew.domain.runs.gate import GateExit, cause_in, gate_ended, without_gate
 
 
 def ended(command="make test", *, allows_no_tests=False, **exit_):
@@ -62,3 +62,45 @@ def test_without_a_gate_the_configuration_decides():
     refused = without_gate(is_required=True)
     assert not refused.passed
     assert "crew config set complete.command" in refused.output
+
+
+def test_a_gate_that_ran_out_of_time_names_its_limit_and_the_key_of_it():
+    result = ended(code=137, broken_off="ended after its limit of 1200 s", limit="20m")
+    last = result.output.splitlines()[-1]
+    assert last == (
+        "`make test` ran out of time: it was ended after 20m, its limit ([complete] timeout)"
+    )
+    assert (result.passed, cause_in(result.output)) == (False, last)
+
+
+WITHOUT_NAMES = [
+    "curl: (6) Could not resolve host: pypi.org",
+    "fatal: unable to access 'https://x/': Could not resolve host: x",
+    "ping: connect: Network is unreachable",
+    "socket.gaierror: [Errno -3] Temporary failure in name resolution",
+    "Failed to establish a new connection: [Errno -2] Name or service not known",
+    "npm ERR! request to https://registry.npmjs.org/x failed, reason: getaddrinfo ENOTFOUND",
+    "Error: getaddrinfo EAI_AGAIN registry.npmjs.org",
+    "warning: spurious network error (3 tries remaining): [6] Couldn't resolve host name",
+    "dial tcp: lookup proxy.golang.org on 127.0.0.1:53: read udp: connection refused",
+    "dial tcp: lookup proxy.golang.org: no such host",
+    "java.net.UnknownHostException: repo.maven.apache.org",
+    "wget: bad address 'x.org'",
+    "wget: unable to resolve host address 'x.org'",
+]
+
+
+@pytest.mark.parametrize("line", WITHOUT_NAMES)
+def test_a_red_gate_without_network_names_the_network_as_the_likely_reason(line):
+    red = ended(code=1, output=f"begins\n{line}\nends", is_cut_off=True).output
+    assert red.splitlines()[-1].startswith("`make test` exited with 1; its output reads as if")
+    assert "[sandbox] network" in cause_in(red)
+    with_network = ended(code=1, output=line).output
+    assert cause_in(with_network) == ""
+    assert cause_in(ended(code=1, output="1 failed", is_cut_off=True).output) == ""
+    assert ended(code=0, output=line, is_cut_off=True).output == line
+
+
+def test_only_the_last_line_which_crew_writes_can_name_a_cause():
+    output = "`x` ran out of time ([complete] timeout)"
+    assert cause_in(ended(code=1, output=output, is_cut_off=True).output) == ""

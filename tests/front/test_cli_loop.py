@@ -757,3 +757,51 @@ def test_the_manifest_is_never_half_written(stage):
     assert states[-1] == "completed"
     assert manifest(stage)["history"] == ["submitted", "working", "reviewing", "completed"]
     assert manifest(stage)["session_id"]
+
+
+# Why a gate is red
+
+
+def test_a_gate_that_runs_out_of_time_names_its_limit_and_the_key(stage):
+    """To the agent in its prompt, to the person in the reason and in `show`."""
+    stage.configure('[complete]\ncommand = "echo begun; sleep 600"\ntimeout = "1s"\n')
+    run = stage.crew("loop", "Fix it", "--review", "none", "--max-rounds", "2", "--json").json
+    why = (
+        "`echo begun; sleep 600` ran out of time: it was ended after 1s, "
+        "its limit ([complete] timeout)"
+    )
+    assert f"> begun\n>\n> {why}\n" in told(stage, "1.1-2-1")
+    assert run["reason"] == f"gave up after 2 rounds: the gate is red: {why}"
+    shown = stage.ok("show", "1").out
+    assert "gate failed on " in shown
+    assert f"> begun\n> {why}\n" in shown
+    gate = stage.ok("show", "1", "--json").json["last_gate"]
+    assert (gate["passed"], gate["command"]) == (False, "echo begun; sleep 600")
+    assert gate["output"] == f"begun\n\n{why}"
+    assert gate["commit"] == stage.git("rev-parse", "crew-1")
+
+
+def test_a_gate_that_needs_the_network_where_there_is_none_names_the_network(stage):
+    gate = stage.folder / "gate.py"
+    gate.write_text('import socket\nsocket.getaddrinfo("pypi.org", 443)\n')
+    stage.configure(f'[complete]\ncommand = "python3 {gate}"\n[sandbox]\nnetwork = false\n')
+    run = stage.crew("loop", "Fix it", "--review", "none", "--max-rounds", "2", "--json").json
+    why = "its output reads as if it needs the network, which the sandbox keeps from it"
+    key = "([sandbox] network, which a person can set)"
+    assert f"; {why} {key}\n" in told(stage, "1.1-2-1")
+    assert run["reason"].endswith(f"; {why} {key}")
+    assert f"{why} {key}" in stage.ok("show", "1").out
+
+
+def test_show_has_the_end_of_the_last_gate_s_output_and_nothing_that_a_terminal_obeys(stage):
+    gate = stage.folder / "gate"
+    gate.write_text("seq -f 'line %g' 3000; printf 'e\\033]0;x\\007nd\\n'")
+    stage.configure(f'[complete]\ncommand = "sh {gate}"\n')
+    stage.ok("loop", "Fix it", "--review", "none")
+    lines = stage.ok("show", "1").lines
+    begin = next(n for n, line in enumerate(lines) if line.startswith("gate passed on "))
+    assert lines[begin + 1] == "the last 20 lines (`crew logs 1 --raw` has all of it):"
+    assert lines[begin + 2 : begin + 22] == [f"> line {n}" for n in range(2982, 3001)] + ["> end"]
+    gate = stage.ok("show", "1", "--json").json["last_gate"]
+    assert (gate["passed"], len(gate["output"]) <= 8_000) == (True, True)
+    assert gate["output"].endswith("line 3000\nend\n")

@@ -11,6 +11,9 @@ from crew.system.crash_points import effect
 PAUSED = "paused"
 """The setting that has the reason why the runner starts nothing; empty or missing if it does."""
 
+LAST_GATE = "last_gate/"
+"""How the names of settings begin that have the last gate of a task."""
+
 GATE = "gate/"
 """How the names of test slots begin in the table of activities; no agent's name has a slash."""
 
@@ -73,6 +76,33 @@ def running_gates(doing: Mapping[str, str]) -> list[RunningGate]:
     found = ((name, words) for name, words in doing.items() if name.startswith(GATE))
     gates = [RunningGate(slot=int(name[len(GATE) :]), **json.loads(words)) for name, words in found]
     return sorted(gate for gate in gates if gate.commit)
+
+
+class LastGate(NamedTuple):
+    """How the last gate of a task ended: its command, its commit, when, and the output's end."""
+
+    command: str
+    passed: bool
+    commit: str
+    at: float
+    output: str
+
+
+def keep_last_gate(db: Database, task: str, gate: LastGate) -> None:
+    """Store how the task's last gate ended. It is not a fact: the next one replaces it."""
+    with translated(), without_sync(db):
+        db.execute(
+            "INSERT OR REPLACE INTO settings (name, value) VALUES (?, ?)",
+            (f"{LAST_GATE}{task}", as_json(gate._asdict())),
+        )
+
+
+def last_gate(db: Database, task: str) -> LastGate | None:
+    """How the task's last gate ended; None if none did, or an older crew wrote something else."""
+    try:
+        return LastGate(**json.loads(setting(db, f"{LAST_GATE}{task}") or ""))
+    except (ValueError, TypeError):
+        return None
 
 
 @effect("store.index")

@@ -1,9 +1,11 @@
 """What the exit of a gate means: whether it proves the commit, and the message about it."""
 
+import re
 import shlex
 
 from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.frozen import frozen
+from crew.domain.kernel.quotation import MARK, headline
 
 PYTEST_NO_TESTS = 5
 CANNOT_RUN = frozenset({126, 127})
@@ -11,6 +13,21 @@ CANNOT_RUN = frozenset({126, 127})
 
 NO_GATE = "none"
 """Recorded in place of the gate's command if nothing was tested."""
+
+LIMIT_KEY = "[complete] timeout"
+NETWORK_KEY = "[sandbox] network"
+
+_NO_NETWORK = re.compile(
+    r"temporary failure in name resolution|could not resolve (?:host|proxy|')"
+    r"|name or service not known|nodename nor servname|no address associated with hostname"
+    r"|network is unreachable|no route to host|failed to resolve '|unknown host"
+    r"|\b(?:ENOTFOUND|EAI_AGAIN|ENETUNREACH)\b|getaddrinfo|failed to lookup address"
+    r"|dial (?:tcp|udp)\b[^\n]*(?:lookup|connect:|i/o timeout)|no such host"
+    r"|unable to resolve host|UnknownHostException|bad address '"
+    r"|spurious network error|failed to download from `http|the network of this sandbox is a list",
+    re.IGNORECASE,
+)
+"""What libc, curl, git, pip, npm, cargo, go, Java and busybox print if no name can be resolved."""
 
 SET_GATE = "`crew config set complete.command 'make test'` sets one"
 
@@ -26,12 +43,18 @@ class GateResult:
 
 @frozen
 class GateExit:
-    """How the process of a gate ended; `broken_off` is the reason if it did not exit by itself."""
+    """How the process of a gate ended; `broken_off` is the reason if it did not exit by itself.
+
+    `limit` is its limit of time if that was reached. `is_cut_off` means that a sandbox kept the
+    network from it.
+    """
 
     code: int
     output: str
     broken_off: str = ""
+    limit: str = ""
     is_missing: bool = False
+    is_cut_off: bool = False
 
 
 def gate_ended(command: str, end: GateExit, *, allows_no_tests: bool) -> GateResult:
@@ -49,7 +72,25 @@ def gate_ended(command: str, end: GateExit, *, allows_no_tests: bool) -> GateRes
     return GateResult(passed=not why, output=output, command=command)
 
 
+def cause_in(output: str) -> str:
+    """The last line of a red gate's output, if it names a setting as the likely cause."""
+    last = headline(output.rstrip().rpartition("\n")[2].removeprefix(MARK))
+    return last if LIMIT_KEY in last or NETWORK_KEY in last else ""
+
+
 def _why_red(command: str, end: GateExit, *, allows_no_tests: bool) -> str:
+    why = _how_it_ended(command, end, allows_no_tests=allows_no_tests)
+    if not why or not end.is_cut_off or not _NO_NETWORK.search(end.output):
+        return why
+    return (
+        f"{why}; its output reads as if it needs the network, which the sandbox keeps from it "
+        f"({NETWORK_KEY}, which a person can set)"
+    )
+
+
+def _how_it_ended(command: str, end: GateExit, *, allows_no_tests: bool) -> str:
+    if end.limit:
+        return f"ran out of time: it was ended after {end.limit}, its limit ({LIMIT_KEY})"
     if end.broken_off:
         return f"was ended: {end.broken_off}"
     if end.code == 0:

@@ -11,6 +11,7 @@ from crew.domain.rows.question import About
 from crew.domain.rows.run import Ask, Run, RunState
 from crew.domain.rules import Rules
 from crew.domain.runs.complaints import STUBBORN, WHY
+from crew.domain.runs.gate import cause_in
 from crew.domain.runs.questions import new_question
 from crew.domain.runs.run_holder import agent_of
 from crew.domain.world import World, born, moved
@@ -41,7 +42,7 @@ def sent_back(
         told["unjudged"] = ()
     if ask != Ask.LOST_SIDE and run.merge_refused:
         told["merge_refused"] = ""
-    if reason := _given_up(replace(run, **told), lead, ask, complaints, rules=rules):
+    if reason := _given_up(replace(run, notes=notes, **told), lead, ask, complaints, rules=rules):
         if ask == Ask.LOST_SIDE:
             return _acceptance_asked(world, run, lead, reason, at=at, notes=notes, **told)
         return lead.out_of_tries(world, run, reason, at=at, ask=ask, notes=notes, **told)
@@ -147,6 +148,8 @@ def _unresolved(run: Run) -> str:
 
 def _why(run: Run, ask: Ask, rules: Rules) -> str:
     """How the last round ended and what was wrong with it."""
+    if ask == Ask.RED_GATE and (cause := cause_in(run.notes)):
+        return f"{WHY[ask]}: {cause}"
     if ask not in {Ask.UNCOMMITTED, Ask.NOTHING_COMMITTED, Ask.UNFINISHED}:
         return WHY[ask]
     done_word = run.done_word or rules.done_word

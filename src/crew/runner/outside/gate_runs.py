@@ -21,14 +21,15 @@ from crew.runner.outside.worktree_setup import furnish_gate
 from crew.runner.requests.door_folder import REPORT_DOOR, REPORT_TOKEN, door_socket
 from crew.runner.requests.tokens import Tokens
 from crew.runner.sandbox.confinement import for_command
-from crew.store.kept_values import RunningGate, keep_gate
+from crew.store.kept_values import LastGate, RunningGate, keep_gate, keep_last_gate
 from crew.system.processes.allowed_environment import allowed_environment
-from crew.system.processes.process import ProcessOrder, run_process
+from crew.system.processes.process import ProcessOrder, is_confined, run_process
 from crew.workplace import Workplace
 
 log = logging.getLogger(__name__)
 
 OUTPUT_KEPT = 64_000
+OUTPUT_SHOWN = 8_000
 _NAME = ".gate-"
 
 
@@ -104,22 +105,35 @@ class GateRuns:
             keep_gate(self.workplace.db, gate)
 
     async def _run(self, gate: Gate, path: Path, commit: str, task: str) -> GateResult:
-        tail = _RawTail()
-        end = await run_process(
-            self._order(gate, path, commit, task),
-            on_started=lambda _pid: None,
-            on_output=tail.add,
-        )
-        return gate_ended(
+        tail, order = _RawTail(), self._order(gate, path, commit, task)
+        end = await run_process(order, on_started=lambda _pid: None, on_output=tail.add)
+        has_run = end.reason in {"exited", "timeout"}
+        result = gate_ended(
             gate.command,
             GateExit(
                 code=end.code,
                 output=tail.text,
                 broken_off="" if end.reason == "exited" else end.message,
+                limit=in_words(order.timeout_s) if end.reason == "timeout" else "",
                 is_missing=end.reason == "not_found",
+                is_cut_off=has_run and not order.allowed.has_network and is_confined(order),
             ),
             allows_no_tests=self.workplace.settings.complete.on_no_tests == "pass",
         )
+        self._keep(result, commit, task)
+        return result
+
+    def _keep(self, result: GateResult, commit: str, task: str) -> None:
+        """Let `crew show` print the end of the output; a gate does not depend on it."""
+        last = LastGate(
+            command=result.command,
+            passed=result.passed,
+            commit=commit,
+            at=time.time(),
+            output=result.output[-OUTPUT_SHOWN:],
+        )
+        with contextlib.suppress(CrewError, OSError):
+            keep_last_gate(self.workplace.db, task, last)
 
     def _order(self, gate: Gate, path: Path, commit: str, task: str) -> ProcessOrder:
         self._started += 1
@@ -140,10 +154,18 @@ class GateRuns:
             log=self.workplace.task_log(task) if task else self.workplace.logs / "merge.log",
             marker=f"{self.workplace.repo_id}/gate/{commit[:12]}/{self._started}",
             timeout_s=limit_s,
-            idle_timeout_s=limit_s,
+            idle_timeout_s=limit_s + 1,  # a gate may be silent: only its time limit counts
             sandbox=self.workplace.settings.sandbox.mode,  # type: ignore[arg-type]
             allowed=for_command(self.workplace, (gate.command,), path, door=door),
         )
+
+
+def in_words(seconds: float) -> str:
+    """A limit of time as the configuration writes it: 90s, 20m, 2h."""
+    for unit, length in (("h", 3600), ("m", 60)):
+        if seconds >= length and seconds % length == 0:
+            return f"{seconds / length:g}{unit}"
+    return f"{seconds:g}s"
 
 
 class _RawTail:

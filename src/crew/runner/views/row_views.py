@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crew.domain.kernel.names import rewrite_id
-from crew.domain.kernel.text import as_json
+from crew.domain.kernel.text import as_json, plain
 from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
 from crew.system.private_files import FILE_MODE
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from crew.domain.rows.task_item import TaskItem
     from crew.domain.rows.terms import Terms
     from crew.domain.world import World
+    from crew.store.kept_values import LastGate
     from crew.store.quick_rows import ShownWorld
 
 
@@ -373,3 +374,16 @@ def write_state(path: Path, document: Mapping[str, Any]) -> None:
     agents = ",\n    ".join(as_json(one) for one in document["agents"])
     text = f'{{\n  "version": {document["version"]},\n  "agents": [\n    {agents}\n  ]\n}}\n'
     write_file(path, text.encode(), mode=FILE_MODE)
+
+
+def gate_view(gate: LastGate | None) -> dict[str, Any] | None:
+    """How a task's last gate ended; its output is text of a program, made safe."""
+    if gate is None:
+        return None
+    return {
+        "command": gate.command,
+        "passed": gate.passed,
+        "commit": gate.commit,
+        "at": moment(gate.at),
+        "output": plain(gate.output),
+    }

@@ -144,6 +144,11 @@ def load_wrapper(sandbox: Sandbox, allowed: Allowed) -> Wrapper:
     return wrapper
 
 
+def is_confined(order: ProcessOrder) -> bool:
+    """Whether a sandbox confines this program here; it has been started once already."""
+    return load_wrapper(order.sandbox, order.allowed) != Wrapper()
+
+
 async def _load_wrapper(order: ProcessOrder) -> Wrapper:
     is_known = working_bwrap.cache_info().currsize or order.sandbox == "off"
     if is_known:

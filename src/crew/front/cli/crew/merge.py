@@ -133,6 +133,9 @@ def _why(run: Run) -> str:
     if not run.error and run.merge_commit and run.ask not in {Ask.RED_GATE, Ask.REVIEW}:
         files = ", ".join(map(one_line, run.merge_paths))
         return f"it conflicts with {run.merge_commit[:12]} in {files}"
+    if run.ask == Ask.RED_GATE and not run.error:
+        _, _, last = run.notes.rstrip().rpartition("\n")
+        return f"{WHY[Ask.RED_GATE]}: {one_line(last.removeprefix(MARK), limit=300)}"
     return one_line((run.error or run.notes).strip().partition("\n")[0].removeprefix(MARK))
 
 

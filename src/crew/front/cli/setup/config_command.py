@@ -32,8 +32,8 @@ READ_BY_NEW = frozenset({("tasks", "new_task_base")})
 
 WHEN = {
     "now": "it holds now",
-    "next_task": "the runner that is up (pid {pid}) uses it from the next task that an agent takes; "
-    "an agent kind that is at work keeps its settings until then",
+    "next_task": "the runner that is up (pid {pid}) uses it from the next task that an agent "
+    "takes; an agent kind that is at work keeps its settings until then",
     "next_runner": "the runner that is up (pid {pid}) goes on with the value that it started with: "
     "`crew stop`, then `crew run`",
 }

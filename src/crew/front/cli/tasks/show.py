@@ -34,12 +34,14 @@ from crew.runner.views.code_changes import code_changes
 from crew.runner.views.quest_views import quest_part
 from crew.runner.views.row_views import (
     asked_view,
+    gate_view,
     message_view,
     message_words,
     run_view,
     task_view,
 )
 from crew.store.fact_log import load_world
+from crew.store.kept_values import last_gate
 from crew.store.runner_lock import find_runner
 
 if TYPE_CHECKING:
@@ -47,6 +49,9 @@ if TYPE_CHECKING:
 
 LONGEST_PAUSE = 800
 """Room for the error of a paused agent kind and for what to do about it."""
+
+MOST_GATE_LINES = 20
+"""The lines of a gate's output that are printed; --json has more of them."""
 
 FIELDS = (
     "priority",
@@ -119,6 +124,7 @@ def whole_view(workplace: "Workplace", world: World, task: str) -> dict[str, Any
         "blocked_by": list(blockers(item, workplace.snapshot().by_id, _landed(world))),
         "close_reason": (row.close_reason if row else "") or None,
         "gate": (row.gate if row else "") or None,
+        "last_gate": gate_view(last_gate(workplace.db, task)),
         "runs_code": list(code_changes(workplace, row)) if row else [],
         "quest": quest_part(world, row) if row else None,
         "merge_refused": (refused_merge(world, row) if row else "") or None,
@@ -151,7 +157,21 @@ def _print(call: Call, view: dict[str, Any]) -> None:
     for words in _pointers(view):
         say(f"  {words}")
     _print_texts(view)
+    _print_gate(call, view)
     _print_history(call, view)
+
+
+def _print_gate(call: Call, view: dict[str, Any]) -> None:
+    """How the last gate ended, with the end of its output."""
+    gate = view["last_gate"]
+    if gate is None:
+        return
+    how = painted("passed", "green", call) if gate["passed"] else painted("failed", "red", call)
+    say(f"\ngate {how} on {gate['commit'][:12]}, {gate['at']}: {line(gate['command'])}")
+    lines = [one for one in gate["output"].splitlines() if one.strip()]
+    if len(lines) > MOST_GATE_LINES:
+        say(f"the last {MOST_GATE_LINES} lines (`crew logs {view['id']} --raw` has all of it):")
+    say(quotation("\n".join(lines[-MOST_GATE_LINES:])))
 
 
 def _print_texts(view: dict[str, Any]) -> None:
