@@ -185,3 +185,96 @@ def test_a_landing_that_the_person_merges_instead_of_its_deleted_branch_is_merge
     scene.ok(*way)
     assert scene.status("1") == "merged"
     scene.ok("doctor")
+
+
+# What only a person can change
+
+
+def _done(scene, task="1", *flags: str) -> None:
+    """A task whose work is done and in the queue of its target, where nothing has landed of it."""
+    scene.ok("new", "--title", "one", *flags)
+    target = flags[-1] if flags else "main"
+    is_first = scene.git("for-each-ref", f"refs/crew/landed/{target}") == ""
+    crash = f"git.advance.before:{2 if is_first else 1}"  # first the ref itself is made
+    assert scene.crew("run", "--drain", "-q", CREW_CRASH_AT=crash).code == KILLED
+    assert scene.ok("show", task, "--json").json["status"] == "done"
+
+
+def _committed(scene, name: str) -> None:
+    (scene.root / name).write_text("mine\n")
+    scene.git("add", name)
+    scene.git("commit", "-qm", name)
+
+
+def _forged(scene):
+    scene.ok("new", "--title", "one")
+    scene.ok("run", "--drain", "-q")
+    _done(scene, "2")
+    commit = scene.git("commit-tree", "-m", "not crew's", "HEAD^{tree}", "-p", "HEAD")
+    scene.git("update-ref", "refs/crew/landed/main", commit)
+    return "2", "where crew did not put it", "git update-ref refs/crew/landed/main"
+
+
+def _no_target(scene):
+    scene.git("branch", "feature")
+    _done(scene, "1", "--base", "feature")
+    scene.git("branch", "-D", "feature")
+    return "1", "feature", "git branch feature"
+
+
+def _red_together(scene):
+    scene.configure('[complete]\ncommand = "! ( test -e file-1 && test -e bad )"\n')
+    scene.ok("new", "--title", "one")
+    assert scene.crew("run", "--drain", "-q", **LANDED).code == KILLED
+    _committed(scene, "bad")
+    return "1", "are red together", "git merge refs/crew/landed/main"
+
+
+def _no_gate_program(scene):
+    _done(scene)
+    _committed(scene, "other")
+    scene.configure('[complete]\ncommand = "no-such-program"\n')
+    return "1", "cannot be run", "[complete] command"
+
+
+def _file_in_the_way(scene):
+    _done(scene)
+    (scene.root / "file-1").write_text("mine\n")
+    return "1", "file-1", ""
+
+
+OBSTACLES = (_forged, _no_target, _red_together, _no_gate_program, _file_in_the_way)
+
+
+@pytest.mark.parametrize("runs", [False, True], ids=["alone", "beside"])
+@pytest.mark.parametrize("obstacle", OBSTACLES, ids=lambda one: one.__name__.strip("_"))
+def test_a_merge_names_what_only_a_person_can_change_and_ends(scene, running, obstacle, runs):
+    task, why, remedy = obstacle(scene)
+    if runs:
+        running()
+    said = scene.crew("merge", task)
+    assert said.code == 75, said
+    assert why in said.err, said
+    assert remedy in said.err.split("hint:")[1], said
+
+
+@pytest.mark.parametrize("runs", [False, True], ids=["alone", "beside"])
+def test_a_merge_that_comes_to_ask_a_person_ends_with_the_question(scene, running, runs):
+    scene.configure('[merge]\nconflict = "ask"\n')
+    scene.plan("1", "clash")
+    scene.ok("new", "--title", "one")
+    assert scene.crew("run", "--drain", CREW_CRASH_AT="git.commit_merge.before").code == KILLED
+    _committed(scene, "shared")
+    if runs:
+        running()
+    said = scene.refused(5, "waits_for_answer", "merge", "1")
+    assert "`crew inbox q1`" in said.hint
+
+
+def test_a_merge_that_was_held_up_is_tried_again_once_the_way_is_clear(scene):
+    task, *_ = _red_together(scene)
+    assert scene.crew("merge", task).code == 75
+    scene.git("rm", "-q", "bad")
+    scene.git("commit", "-qm", "good again")
+    scene.ok("merge", task)
+    assert scene.status(task) == "merged"

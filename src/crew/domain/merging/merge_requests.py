@@ -39,16 +39,12 @@ def merge(asked: Asked[MergeTask]) -> Answer:
         hint = accept_hint(asked.world, task) or SHOW
         raise Conflict(f"task {task.id} is {task.state}, not done", hint=hint)
     if task.conflict:
-        raise Conflict(
-            f"task {task.id} waits for the answer to question {task.conflict}",
-            hint=f"`crew inbox {task.conflict}` shows it with its choices",
-            code="waits_for_answer",
-        )
+        raise waits_for_answer(task)
     head = asked.request.head or task.head
     if not head:
         raise Conflict(f"task {task.id} cannot be merged: {no_commit(task)}", hint=SHOW)
     if task.is_queued and task.head == head:
-        return Answer(reply=task.id)
+        return Answer(facts=_tried_again(asked.world, task, at=asked.at), reply=task.id)
     queued = noted(task, "queued", at=asked.at, head=head, queued_at=asked.at)
     return Answer(facts=(queued,), reply=task.id)
 
@@ -66,6 +62,20 @@ def accept_hint(world: World, task: Task) -> str:
     if not commit:
         return ""
     return f"`crew merge {task.id} --accept` takes its merge {commit[:12]} as it is"
+
+
+def waits_for_answer(task: Task) -> Conflict:
+    return Conflict(
+        f"task {task.id} waits for the answer to question {task.conflict}",
+        hint=f"`crew inbox {task.conflict}` shows it with its choices",
+        code="waits_for_answer",
+    )
+
+
+def _tried_again(world: World, task: Task, *, at: float) -> tuple[Fact, ...]:
+    """Compare a queue that was held up with its target anew: a person may have cleared the way."""
+    queue = world.queues.get(task.target)
+    return (delivery_asked(queue, at=at),) if queue is not None and queue.waiting else ()
 
 
 def deliver(asked: Asked[DeliverTarget]) -> Answer:

@@ -108,12 +108,7 @@ async def _add_trial(ctx: Context, assembly: _Assembly, base: str, tasks: list[T
 async def _base(ctx: Context, tips: Tips, queue: MergeQueue) -> _Assembly:
     """The integration tip, merged with commits that others made on the target."""
     contains, target = ctx.outside.contains, queue.id
-    if await is_forged(ctx, tips, queue):
-        raise Conflict(
-            f"{landed_ref(target)} is at {tips.integration[:12]}, where crew did not put it",
-            hint=f"git update-ref {landed_ref(target)} {queue.integration}",
-            code="landed_ref_moved",
-        )
+    await _refuse_forged(ctx, tips, queue)
     if await contains(ancestor=tips.target, descendant=tips.integration):
         return _Assembly(tips=tips, base=tips.integration, proven=True)
     if await contains(ancestor=tips.integration, descendant=tips.target):
@@ -127,6 +122,15 @@ async def _base(ctx: Context, tips: Tips, queue: MergeQueue) -> _Assembly:
         proven=True,
         waiting=f"{target} and what crew landed conflict in {', '.join(merged.conflicts)}",
     )
+
+
+async def _refuse_forged(ctx: Context, tips: Tips, queue: MergeQueue) -> None:
+    if await is_forged(ctx, tips, queue):
+        raise Conflict(
+            f"{landed_ref(queue.id)} is at {tips.integration[:12]}, where crew did not put it",
+            hint=f"git update-ref {landed_ref(queue.id)} {queue.integration}",
+            code="landed_ref_moved",
+        )
 
 
 def _merges_in(queue: MergeQueue) -> dict[tuple[str, str, str], str]:
@@ -221,6 +225,7 @@ async def land(ctx: Context, command: Command) -> list[Fact]:
             return []
         if not await _has_what_was_seen(ctx, queue, tips):
             return merge_outcomes.outdated(_queue(ctx, command), at=ctx.now())
+        await _refuse_forged(ctx, tips, queue)
         await ctx.outside.advance(queue.id, to=commit, expected=queue.integration)
     ctx.later(commands.Deliver(subject=queue.id), ctx.now())  # the last delivery had less
     return merge_outcomes.prefix_landed(ctx.world(), queue, length, at=ctx.now())

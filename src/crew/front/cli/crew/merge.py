@@ -9,7 +9,7 @@ import click
 
 from crew.domain.kernel.errors import CheckFailed, CrewError, TryLater
 from crew.domain.kernel.quotation import MARK
-from crew.domain.merging.merge_requests import accept_hint
+from crew.domain.merging.merge_requests import accept_hint, waits_for_answer
 from crew.domain.requests import Request, find_task
 from crew.domain.rows.run import Ask, Run, RunState
 from crew.domain.rows.task import Task, TaskState
@@ -50,8 +50,11 @@ def merge(call: Call, subject: str, *, accept: bool) -> None:
 
     It joins the queue, is tested together with what landed before it, and is delivered to the
     target branch. With --accept, the check that a merge keeps both sides is overruled for the
-    commit that it refused last; the gate and the reviews of the task must still pass. Exit code 5
-    if no merge was refused, 6 if a check fails or the queue sent it back, 75 if it still waits.
+    commit that it refused last; the gate and the reviews of the task must still pass.
+
+    Exit code 6 if a check fails or the queue sent it back, 5 if it waits for an answer or no merge
+    was refused, and 75 if something is in the way that only a person can change: the error names it
+    and what to do.
     """
     workplace = call.workplace()
     task = task_of(workplace, subject)
@@ -68,8 +71,7 @@ def merge(call: Call, subject: str, *, accept: bool) -> None:
         run = world.runs.get(now.run or "")
         if run is not None and run.state == RunState.REVIEWING:
             return not accept or run.question != ""
-        is_blocked = now.awaits_delivery and world.queues[now.target].waiting != ""
-        return now.state != TaskState.DONE or is_blocked
+        return now.state != TaskState.DONE or not _moves(world, now)
 
     with _narrated(call, workplace, task):
         ask(
@@ -80,6 +82,19 @@ def merge(call: Call, subject: str, *, accept: bool) -> None:
             timeout_s=PATIENCE_S,
         )
     _tell(call, workplace, task)
+
+
+def _moves(world: World, task: Task) -> bool:
+    """Whether a done task can still get on by itself: a gate runs, or others are ahead of it.
+
+    A queue that gets new commits too fast continues once they stop; every other obstacle stays
+    until a person removes it.
+    """
+    queue = world.queues.get(task.target)
+    is_blocked = queue is not None and queue.waiting != ""
+    if task.awaits_delivery:
+        return not is_blocked
+    return task.is_queued and (not is_blocked or (queue is not None and queue.is_outrun))
 
 
 @contextmanager
@@ -144,6 +159,8 @@ def _tell(call: Call, workplace: "Workplace", task: str) -> None:
     row = find_task(world, task)
     if row.awaits_delivery:
         raise late(world, row)
+    if row.state == TaskState.DONE:
+        raise _held_up(world, row)
     if row.state != TaskState.MERGED:
         raise _not_merged(world, row)
     if call.json:
@@ -179,6 +196,19 @@ def _accepted(run: Run) -> CrewError:
         f"the merge {run.merge_accepted[:12]} of task {run.task} is accepted; {why}",
         hint="`crew run` continues it",
         code="accepted",
+    )
+
+
+def _held_up(world: World, task: Task) -> CrewError:
+    """The error for a done task that has not landed, and does not land by itself."""
+    if task.conflict:
+        return waits_for_answer(task)
+    queue = world.queues.get(task.target)
+    why = f": {queue.waiting}" if queue is not None and queue.waiting else ""
+    where = f"waits in the merge queue of {task.target}" if task.is_queued else "is in no queue"
+    return TryLater(
+        f"task {task.id} {where}{why}",
+        hint=(queue.remedy if queue else "") or f"`crew merge {task.id}` tries again",
     )
 
 
