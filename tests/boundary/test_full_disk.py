@@ -28,6 +28,29 @@ rm "$SMALL/ballast"
 git log --format=%s main
 """
 
+FILLED = """
+"$CREW" run --drain & runner=$!
+until "$CREW" ps 2>&1 | grep "starts no new work"; do
+  kill -0 $runner || { echo "the runner ended"; wait $runner; exit $?; }
+  sleep 0.1
+done
+"$CREW" ps --json
+rm "$SMALL"/*/1/ballast
+wait $runner; echo "exit of the runner: $?"
+"$CREW" ps --json
+"$CREW" doctor || exit 7
+git log --format=%s main
+"""
+
+FILLS = """
+[ -e "$SCENE/filled" ] || {{
+  touch "$SCENE/filled"
+  dd if=/dev/zero of=ballast bs=4k 2>/dev/null
+  {then}
+}}
+echo 1 > file && git add file && git commit -qm "task 1" && echo DONE
+"""
+
 
 @pytest.fixture
 def small_disk(scene):
@@ -77,3 +100,23 @@ def test_a_repository_on_a_full_disk_can_be_read_and_is_whole_after(scene, small
         assert f"exit of {words}: 0" in said, said
     assert "exit of new --title=two: 0" not in said, said
     assert said.splitlines().count("task 1") == 1, said
+
+
+@pytest.mark.parametrize("then", ["exit 1", "echo DONE; exit 0", "sleep 5; echo much; exit 1"])
+@pytest.mark.parametrize("place", ["all", "worktrees"])
+def test_a_disk_that_fills_in_the_middle_of_a_step_pauses_the_runner(
+    scene, small_disk, place, then
+):
+    """Neither the agent nor the task has failed, and nothing of the step is lost."""
+    (scene.folder / "agent.sh").write_text(FILLS.format(then=then))
+    moved = 'cp -a . "$SMALL/repo" && cd "$SMALL/repo" || exit 9\n'
+    if place == "worktrees":
+        moved = ""
+        scene.configure(f'[worktree]\ndir = "{scene.folder}/small/trees"\n')
+    scene.ok("new", "--title", "one")
+    code = small_disk(moved + FILLED, 12 * 2**20).wait(timeout=240)
+    said = (scene.folder / "said.txt").read_text()
+    assert code == 0, said
+    assert "exit of the runner: 0" in said, said
+    assert said.splitlines().count("task 1") == 1, said
+    assert said.count('"error_count": 0') == 2, said

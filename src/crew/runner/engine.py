@@ -180,8 +180,8 @@ class Engine:
     def tick(self) -> None:
         """Record the facts that follow at once, then start the commands that are due."""
         if self.world is not self._settled or self.now() >= next_at([self._decided]):
-            if facts := self._following(self.world):
-                self.record(facts)
+            if not self._is_settled():
+                return
             self._settled = self.world
         self._planned = self._clock()
         for command in self._due(self._planned):
@@ -190,6 +190,20 @@ class Engine:
             task.add_done_callback(functools.partial(self._ended, command.key))
         if self._planned.has_come(self.pause.until, None) and not self.under_way:
             self.pause.end()
+
+    def _is_settled(self) -> bool:
+        """Record what follows at once; False if there is no room for it yet."""
+        try:
+            if facts := self._following(self.world):
+                self.record(facts)
+        except StoreFailed as error:
+            if not self._may_wait(error):
+                raise
+            self.hold(error)
+            self._planned = self._clock()
+            self._planned.has_come(self.pause.until, None)  # the time to look again
+            return False
+        return True
 
     async def run(self, *, until: Callable[[], bool]) -> None:
         """Tick after each change and deadline until `until` is true; raises a fatal error."""
@@ -282,27 +296,47 @@ class Engine:
             self._failures.pop(command.key, None)
             self.held_up.discard(command.subject)
             self.pause.end()
-        except StoreFailed as error:
-            self.fail(error)
-            return
         except (CrewError, OSError) as error:
-            if is_disk_full(error):
+            if self._may_wait(error):
                 self.hold(error)
+                return
+            if isinstance(error, StoreFailed):
+                self.fail(error)
                 return
             facts = self._failed(command, error)
         except Exception as error:  # noqa: BLE001 - a fault of ours must end the runner, not spin it
             self.fail(error)
             return
-        # The key goes before the facts are recorded, so that one tick sees both changes.
-        self.under_way.pop(command.key, None)
         try:
-            self.record([*facts, *self._following(apply_all(self.world, facts))])
-            self._settled = self.world
+            is_recorded = await self._end(command, facts)
         except Exception as error:  # noqa: BLE001 - facts that are lost must end the runner
             self.fail(error)
             return
-        if isinstance(command, (Prepare, Land)):
+        if is_recorded and isinstance(command, (Prepare, Land)):
             self._foresee()
+
+    async def _end(self, command: Command, facts: list[Fact]) -> bool:
+        """Record what a command returned; on a full disk, once there is room.
+
+        If its rows have changed by then, it is planned again instead, as after a kill.
+        """
+        before, task = self.world, self.under_way.get(command.key)
+        while True:
+            # The key goes before the facts are recorded, so that one tick sees both changes.
+            self.under_way.pop(command.key, None)
+            try:
+                self.record([*facts, *self._following(apply_all(self.world, facts))])
+                self._settled = self.world
+                return True
+            except StoreFailed as error:
+                if not self._may_wait(error):
+                    raise
+                self.hold(error)
+            if task is not None:
+                self.under_way[command.key] = task
+            await asyncio.sleep(max(0.0, (self.pause.until or 0.0) - self.now()))
+            if not _are_untouched(facts, before, self.world):
+                return False
 
     def _foresee(self) -> None:
         """Have worktrees prepared for the next tasks, if this engine takes new work."""
@@ -352,10 +386,18 @@ class Engine:
 
     def wait_or_fail(self, error: BaseException) -> None:
         """Wait for room on a full disk; any other error ends the engine."""
-        if is_disk_full(error) and not isinstance(error, StoreFailed):
+        if self._may_wait(error):
             self.hold(error)
         else:
             self.fail(error)
+
+    def _may_wait(self, error: BaseException) -> bool:
+        """Whether a disk is full; a crew that is about to end does not wait for its own database.
+
+        Nothing is recorded in part, so that whatever could not be recorded is done again.
+        """
+        is_own = isinstance(error, StoreFailed) and not self.scope.takes_work
+        return is_disk_full(error) and not is_own
 
     def hold(self, error: BaseException) -> None:
         """Start nothing for a while, since a disk is full; the work under way continues.
@@ -391,6 +433,14 @@ class Engine:
 
     def _put_off(self, command: Command, until: float) -> None:
         self._later[command.key] = until
+
+
+def _are_untouched(facts: Iterable[Fact], before: World, now: World) -> bool:
+    """Whether the rows of these facts are as they were when the facts were made."""
+    return all(
+        before.rows(fact.kind).get(fact.subject) is now.rows(fact.kind).get(fact.subject)
+        for fact in facts
+    )
 
 
 def _problem(error: CrewError | OSError) -> tuple[str, str]:

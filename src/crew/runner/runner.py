@@ -216,7 +216,7 @@ class Runner:
         try:
             self.engine.record(asked.facts)
         except StoreFailed as error:
-            self.engine.fail(error)
+            self.engine.wait_or_fail(error)
             raise
         return words
 
@@ -362,7 +362,7 @@ class Runner:
         try:
             action()
         except StoreFailed as error:
-            self.engine.fail(error)
+            self.engine.wait_or_fail(error)
         except (CrewError, OSError) as error:
             if is_disk_full(error):
                 self.engine.hold(error)

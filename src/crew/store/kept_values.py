@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from crew.domain.kernel.text import as_json
 from crew.store.database import Database, translated, without_sync, without_waiting
 from crew.system.crash_points import effect
+from crew.system.full_disk import has_no_room
 
 PAUSED = "paused"
 """The setting that has the reason why the runner starts nothing; empty or missing if it does."""
@@ -22,6 +24,15 @@ def setting(db: Database, name: str) -> str | None:
     with translated():
         found = db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
     return found[0] if found else None
+
+
+def paused_why(db: Database, folder: Path) -> str:
+    """Why the runner starts nothing; empty if it does.
+
+    On a full disk the runner cannot record the reason, so the disk of `.crew` is asked itself.
+    """
+    full = f"the disk of {folder} is full (free some space there)" if has_no_room(folder) else ""
+    return setting(db, PAUSED) or full
 
 
 @effect("store.set")

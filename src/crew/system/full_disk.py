@@ -6,6 +6,8 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+from crew.domain.kernel.errors import CrewError
+
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 DISK_FULL = "disk_full"
 """The code of an error that names a full disk itself."""
@@ -22,6 +24,14 @@ def has_no_room(folder: Path) -> bool:
     except OSError:
         return False
     return found.f_bavail * found.f_frsize < LEAST_ROOM
+
+
+def refuse_full_disk(folder: Path) -> None:
+    """Raise if the disk of this folder has no room, as any write there would."""
+    if has_no_room(folder):
+        raise CrewError(
+            f"the disk of {folder} is full", hint="free some space there", code=DISK_FULL
+        )
 
 
 def is_disk_full(error: BaseException) -> bool:

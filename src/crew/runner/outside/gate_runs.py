@@ -22,6 +22,7 @@ from crew.runner.requests.door_folder import REPORT_DOOR, REPORT_TOKEN, door_soc
 from crew.runner.requests.tokens import Tokens
 from crew.runner.sandbox.confinement import for_command
 from crew.store.kept_values import LastGate, RunningGate, keep_gate, keep_last_gate
+from crew.system.full_disk import refuse_full_disk
 from crew.system.processes.allowed_environment import allowed_environment
 from crew.system.processes.process import ProcessOrder, is_confined, run_process
 from crew.workplace import Workplace
@@ -120,6 +121,8 @@ class GateRuns:
             ),
             allows_no_tests=self.workplace.settings.complete.on_no_tests == "pass",
         )
+        if not result.passed:
+            refuse_full_disk(path)  # no fault of the work: the gate is run again
         self._keep(result, commit, task)
         return result
 

@@ -65,6 +65,7 @@ from crew.runner.prompts.task_text import read_seen, seen_at_once
 from crew.runner.sandbox.confinement import with_rights
 from crew.runner.views.step_log import note_left_out, note_messages, says_done, start_step
 from crew.system.bounded_log import MIB
+from crew.system.full_disk import refuse_full_disk
 from crew.system.threads import in_thread
 from crew.tasks.task_source import NewComment
 from crew.workplace import Workplace
@@ -171,6 +172,8 @@ class LocalOutside:
 
     async def clear_locks(self, task: Task) -> None:
         path = self.workplace.worktree_of(task)
+        if task.worktree:
+            refuse_full_disk(path)
         if task.worktree and not self.care.is_in_order(path, task.branch):
             await in_thread(self.care.repair, path, task.branch)
 
@@ -198,7 +201,10 @@ class LocalOutside:
         start_step(order.log, agent=order.agent, step=order.key.partition("/")[2])
         note_messages(order.log, (one.id for one in call.messages))
         watch = asking_watch(call, log=order.log, asks_permission=settings.permissions == "ask")
-        return await adapter_for(spec).run_step(order, watch, call.controls)
+        outcome = await adapter_for(spec).run_step(order, watch, call.controls)
+        if outcome.error is not None:
+            refuse_full_disk(path)  # no fault of the agent, which works on as after a kill
+        return outcome
 
     def _made_ready(self, call: StepCall) -> Seen:
         """Do all disk work of a step's start that may take long, in one call of a thread."""

@@ -116,6 +116,7 @@ class Outside(Protocol):
     async def clear_locks(self, task: Task) -> None:
         """Remove git's locks that processes left in the task's worktree when they ended.
 
+        Raises if the worktree's disk is full, on which neither an agent nor a gate could work.
         Call it only when no process that crew started for the task is alive.
         """
 

@@ -20,7 +20,7 @@ from crew.front.cli.watching.ps import paused_line
 from crew.runner.views.row_views import moment, rewrite_words
 from crew.store.database import open_database
 from crew.store.fact_log import facts_after, last_fact
-from crew.store.kept_values import PAUSED, setting
+from crew.store.kept_values import paused_why
 
 if TYPE_CHECKING:
     from crew.workplace import Workplace
@@ -64,7 +64,7 @@ def _lines(workplace: "Workplace", over: threading.Event, last: int, task: str) 
         is_last = over.wait(LOOK_EVERY_S)
         try:
             found = facts_after(db, last)
-            if paused != (paused := setting(db, PAUSED)) and paused:
+            if paused != (paused := paused_why(db, workplace.folder)) and paused:
                 print(paused_line(paused), file=sys.stderr, flush=True)
         except CrewError:
             found = []

@@ -13,7 +13,7 @@ from crew.front.cli.watching.ps import around, paused_line
 from crew.runner.views.row_views import agents_by_age, moment
 from crew.store.database import Database, change_count
 from crew.store.fact_log import facts_after, last_fact, load_world
-from crew.store.kept_values import PAUSED, setting
+from crew.store.kept_values import paused_why
 from crew.store.runner_lock import find_runner
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Changes:
         self._last = last
         self._seen = -1
         self._runner = find_runner(workplace.lock_file)
-        self._paused = setting(workplace.db, PAUSED)
+        self._paused = paused_why(workplace.db, workplace.folder)
         self._failure = ""
 
     def look(self) -> list[str]:
@@ -79,7 +79,7 @@ class Changes:
             if words := told(fact):
                 # A screen reader says "right arrow".
                 yield f"{moment(fact.at)} {words.replace(' → ', ' to ', 1)}"
-        if self._paused != (paused := setting(db, PAUSED)):
+        if self._paused != (paused := paused_why(db, self._workplace.folder)):
             self._paused = paused
             yield paused_line(paused) if paused else "no longer paused"
 

@@ -14,7 +14,7 @@ from crew.front.cli.watching.open_questions import asked_lines, suspicion_lines
 from crew.runner.pause_views import pause_lines, with_pauses
 from crew.runner.views.row_views import agent_view, agents_by_age, rewrite_words
 from crew.store.database import open_database
-from crew.store.kept_values import PAUSED, setting
+from crew.store.kept_values import paused_why
 from crew.store.quick_rows import load_agents, load_unmerged
 from crew.store.runner_lock import find_runner
 
@@ -45,7 +45,7 @@ def ps(call: Call) -> None:
         narrate(call, "no agents yet: `crew spawn` makes one, `crew run` makes some by itself")
     for task, run in sessions.items():
         narrate(call, f"task {task} is at a terminal with {run.agent_kind}: crew attach {task}")
-    if is_up and (paused := setting(db, PAUSED)):
+    if is_up and (paused := paused_why(db, folder)):
         narrate(call, paused_line(paused))
     for words in around(world, runner, unmerged=load_unmerged(db)):
         narrate(call, words)

@@ -14,7 +14,7 @@ from crew.domain.world import World, apply_all
 from crew.front.tui.live.picture import News, Picture
 from crew.store.database import change_count
 from crew.store.fact_log import facts_after, last_fact, load_world
-from crew.store.kept_values import PAUSED, all_doing, setting
+from crew.store.kept_values import all_doing, paused_why
 from crew.store.runner_lock import find_runner
 from crew.tasks.source_snapshot import Snapshot
 from crew.tasks.task_source import TaskSource, open_source
@@ -148,7 +148,7 @@ class CrewReader:
 
     def _read_words(self) -> None:
         db = self._workplace.db
-        self._change(doing=all_doing(db), pause=setting(db, PAUSED) or "")
+        self._change(doing=all_doing(db), pause=paused_why(db, self._workplace.folder))
 
     def _read_tasks(self, now: float, *, after_facts: tuple[tuple[int, Fact], ...]) -> bool:
         """Read the task files that changed, as often as the time for it allows."""
