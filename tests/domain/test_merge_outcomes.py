@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from crew.domain.clock import Clock
+from crew.domain.commands import Assemble
 from crew.domain.kernel.quotation import LONGEST_NOTES
 from crew.domain.lead_choice import LEADS
 from crew.domain.merging.conflict_text import Sides
@@ -18,6 +20,7 @@ from crew.domain.merging.merge_outcomes import (
     prefix_landed,
     target_moved,
 )
+from crew.domain.merging.merge_plan import plan_queues, send_back
 from crew.domain.merging.merge_reports import Assembled, Conflicting, Delivered, MergeResult, Tips
 from crew.domain.rows.merge_queue import OVERTAKEN_LIMIT, Candidate
 from crew.domain.rows.merge_queue import TestResult as Result
@@ -176,3 +179,43 @@ def test_what_holds_a_queue_up_is_recorded_once():
 def test_landed_work_that_only_git_knows_gets_its_queue_back():
     world = given(queue_of())
     assert [fact.subject for fact in found(world, {"main": "x", "dev": "y"}, at=2.0)] == ["dev"]
+
+
+# A task that got another target in the meantime
+
+
+def moved_away():
+    """Task 1 is merged and tested in the queue of main, and waits for feature by now."""
+    one, *more = queued("1")
+    return given(
+        queue_of("1", results=(("base+1", True, 1, ""),)), replace(one, target="feature"), *more
+    )
+
+
+def test_a_queue_neither_lands_nor_blames_a_task_that_waits_for_another_target():
+    world = moved_away()
+    commands = list(plan_queues(world, Clock(2.0), rules=RULES, busy=frozenset()))
+    assert [type(one) for one in commands] == [Assemble]
+    red = given(*queued("1"), queue_of("1", results=(("base+1", False, 2, ""),)))
+    assert send_back(red, 2.0, leads=LEADS, rules=RULES)
+    red = replace(red, tasks={"1": world.tasks["1"]})
+    assert not send_back(red, 2.0, leads=LEADS, rules=RULES)
+
+
+def test_what_was_built_of_it_for_the_old_target_changes_nothing_for_it():
+    world = moved_away()
+    task = replace(world.tasks["1"], target="main")
+    merge = MergeResult(conflicts=("a",))
+    for changes in (
+        {"landed": ((task, "base"),)},
+        {"conflicts": (Conflicting(task=task, merge=merge, sides=()),)},
+        {"refused": ((task, "a submodule"),)},
+    ):
+        assert built(world, **changes).tasks["1"] == world.tasks["1"]
+
+
+def test_a_landing_that_was_under_way_is_where_the_task_has_landed():
+    """The ref has moved already, and landed work is never taken back."""
+    world = moved_away()
+    now = after(world, prefix_landed(world, world.queues["main"], 1, at=2.0))
+    assert (now.tasks["1"].landed_commit, now.tasks["1"].target) == ("base+1", "main")

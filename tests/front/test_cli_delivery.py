@@ -9,8 +9,9 @@ from crew.domain.rows.task import Task
 from crew.domain.world import moved, with_rows
 from crew.front.cli.crew.merge import waits_for
 from crew.runner.run_crew import make_runner
+from crew.store.fact_log import load_world
 from crew.workplace import find_workplace
-from front.conftest import PATIENCE_S
+from front.conftest import PATIENCE_S, until
 
 KILLED = -9
 LANDED = {"CREW_CRASH_AT": "git.sync_journal.before"}
@@ -278,3 +279,83 @@ def test_a_merge_that_was_held_up_is_tried_again_once_the_way_is_clear(scene):
     scene.git("commit", "-qm", "good again")
     scene.ok("merge", task)
     assert scene.status(task) == "merged"
+
+
+# Another target for work that is under way
+
+
+def test_a_queued_task_moves_to_the_queue_of_its_new_target(scene):
+    """The old branch gets nothing of it, though its merge was tested there and may land."""
+    scene.git("branch", "feature")
+    _done(scene)
+    scene.ok("edit", "1", "--base", "feature")
+    assert scene.ok("show", "1", "--json").json["base"] == "feature"
+    scene.ok("run", "--drain", "-q")
+    _is_on_feature_alone(scene)
+
+
+def test_a_task_whose_merge_is_being_tested_moves_beside_a_runner_too(scene, running):
+    scene.git("branch", "feature")
+    gate = scene.folder / "gate"
+    gate.touch()
+    scene.configure(f'[complete]\ncommand = "until [ -e {gate} ]; do sleep 0.05; done"\n')
+    scene.ok("new", "--title", "one")
+    assert scene.crew("run", "--drain", CREW_CRASH_AT="git.commit_merge.before").code == KILLED
+    gate.unlink()
+    running()
+    until(lambda: "is tested together" in waits_for(load_world(_db(scene)), "1"))
+    scene.ok("edit", "1", "--base", "feature")
+    gate.touch()
+    until(lambda: scene.status("1") == "merged")
+    _is_on_feature_alone(scene)
+
+
+def _db(scene):
+    return find_workplace(scene.root).db
+
+
+def _is_on_feature_alone(scene) -> None:
+    assert scene.git("show", "feature:file-1") == "1"
+    assert scene.git("ls-tree", "--name-only", "main", "file-1") == ""
+    assert scene.git("ls-tree", "--name-only", "refs/crew/landed/main", "file-1") == ""
+    scene.ok("doctor")
+
+
+def test_a_task_that_is_at_work_lands_on_its_new_target(scene, running):
+    scene.git("branch", "feature")
+    scene.plan("1", "wait")
+    scene.ok("new", "--title", "one")
+    running()
+    until(lambda: scene.agent()["status"] == "working")
+    scene.ok("edit", "1", "--base", "feature")
+    scene.let_go()
+    until(lambda: scene.status("1") == "merged")
+    _is_on_feature_alone(scene)
+
+
+def test_the_target_of_landed_and_merged_work_is_not_changed_any_more(scene):
+    scene.git("branch", "feature")
+    scene.ok("new", "--title", "one")
+    assert scene.crew("run", "--drain", "-q", **LANDED).code == KILLED
+    refused = scene.refused(5, "awaits_delivery", "edit", "1", "--base", "feature")
+    assert "task 1 has landed and waits for its delivery to main" in refused.message
+    scene.ok("merge", "1")
+    refused = scene.refused(5, "task_over", "edit", "1", "--base", "feature")
+    assert "git cherry-pick" in refused.hint
+    assert scene.ok("show", "1", "--json").json["base"] != "feature"
+    scene.refused(3, "unknown_branch", "edit", "1", "--base", "no-such-branch")
+
+
+def test_a_new_target_settles_what_a_conflict_with_the_old_one_asked(scene):
+    scene.git("branch", "feature")
+    scene.configure('[merge]\nconflict = "ask"\n')
+    scene.plan("1", "clash")
+    scene.ok("new", "--title", "one")
+    assert scene.crew("run", "--drain", CREW_CRASH_AT="git.commit_merge.before").code == KILLED
+    _committed(scene, "shared")
+    scene.refused(5, "waits_for_answer", "merge", "1")
+    scene.ok("edit", "1", "--base", "feature")
+    assert scene.ok("inbox", "--json").json == []
+    scene.ok("merge", "1")
+    assert scene.git("show", "feature:shared") == "1"
+    assert scene.git("show", "main:shared") == "mine"

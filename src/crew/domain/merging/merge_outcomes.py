@@ -24,7 +24,7 @@ from crew.domain.runs.gate import GateResult
 from crew.domain.world import FactDraft, World, born, moved, noted
 
 if TYPE_CHECKING:
-    from crew.domain.row_changes import MergeQueueFields
+    from crew.domain.row_changes import MergeQueueFields, TaskFields
 
 
 def found(world: World, tips: Mapping[str, Tips], *, at: float) -> list[Fact]:
@@ -70,12 +70,13 @@ def assembled(
         )
     )
     for task, commit in built.landed:
-        draft.add(*_landed(world, Candidate(task.id, task.head, commit), at=at))
+        if world.tasks[task.id].target == target:
+            draft.add(*_landed(world, Candidate(task.id, task.head, commit), target, at=at))
     for one in built.conflicts:
-        if _still_waits(world, one.task.id, one.task.head):
+        if _still_waits(world, one.task, target):
             draft.add(*conflicted(draft.world, one, leads=leads, rules=rules, at=at))
     for task, reason in built.refused:
-        if _still_waits(world, task.id, task.head):
+        if _still_waits(world, task, target):
             draft.add(
                 *returned(
                     draft.world,
@@ -117,16 +118,20 @@ def _outrun(queue: MergeQueue) -> Obstacle:
     }
 
 
-def _still_waits(world: World, task: str, head: str) -> bool:
-    found = world.tasks[task]
-    return found.is_queued and found.head == head
+def _still_waits(world: World, task: Task, target: str) -> bool:
+    found = world.tasks[task.id]
+    return found.is_queued and (found.head, found.target) == (task.head, target)
 
 
-def _landed(world: World, candidate: Candidate, *, at: float) -> list[Fact]:
-    if not _still_waits(world, candidate.task, candidate.head):
-        return []
+def _landed(world: World, candidate: Candidate, target: str, *, at: float) -> list[Fact]:
+    """Record that the task has landed there, also if it got another target at that moment."""
     task = world.tasks[candidate.task]
-    return [noted(task, "landed", at=at, landed_commit=candidate.commit)]
+    if not task.is_queued or task.head != candidate.head:
+        return []
+    changes: TaskFields = {"landed_commit": candidate.commit}
+    if task.target != target:
+        changes["target"] = target
+    return [noted(task, "landed", at=at, **changes)]
 
 
 def candidate_tested(queue: MergeQueue, commit: str, gate: GateResult, *, at: float) -> list[Fact]:
@@ -154,7 +159,7 @@ def prefix_landed(world: World, queue: MergeQueue, length: int, *, at: float) ->
         )
     ]
     for candidate in queue.candidates[:length]:
-        facts += _landed(world, candidate, at=at)
+        facts += _landed(world, candidate, queue.id, at=at)
     return facts
 
 

@@ -90,10 +90,11 @@ def queued_tasks(world: World, target: str) -> list[Task]:
 
 
 def _is_current(world: World, queue: MergeQueue) -> bool:
-    """Whether every task in the queue still waits with the commit that was merged."""
+    """Whether every task in the queue still waits for it with the commit that was merged."""
+    found = ((one, world.tasks.get(one.task)) for one in queue.candidates)
     return all(
-        (task := world.tasks.get(c.task)) is not None and task.is_queued and task.head == c.head
-        for c in queue.candidates
+        task is not None and task.is_queued and (task.head, task.target) == (one.head, queue.id)
+        for one, task in found
     )
 
 

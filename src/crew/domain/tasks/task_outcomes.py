@@ -144,9 +144,10 @@ def _changed(world: World, task: Task, item: TaskItem, intake: Intake) -> list[F
 def _while_at_work(task: Task, values: "SourceFields") -> "SourceFields":
     """The values that apply while there is work: an agent may have edited the task's file.
 
-    The target of a branch stays, and the review can be asked for but not dropped.
+    The target of a branch and of landed work stays: `crew edit --base` asks for another. The
+    review can be asked for but not dropped.
     """
-    if task.branch and task.target:
+    if task.target and (task.branch or task.is_over):
         values.pop("target")
     if task.is_at_work and values["skip_review"] is not False:
         values.pop("skip_review")

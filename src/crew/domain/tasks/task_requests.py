@@ -17,6 +17,14 @@ class CloseTask:
 
 
 @frozen
+class Retarget:
+    """Another branch for the work of a task that has a branch of its own already."""
+
+    task: str
+    target: str
+
+
+@frozen
 class PruneTasks:
     tasks: tuple[str, ...]
 
@@ -37,6 +45,33 @@ def close(asked: Asked[CloseTask]) -> Answer:
         task, "closed", to=TaskState.CLOSED, at=asked.at, close_reason=reason, queued_at=None
     )
     return Answer(facts=(closed, *abandoned(asked.world, task, at=asked.at)), reply=task.id)
+
+
+def retarget(asked: Asked[Retarget]) -> Answer:
+    """Change the branch that a task lands on; a queued task moves to the queue of that branch.
+
+    What a conflict with the old branch asked of a person is settled by that. A task without a
+    branch needs no request: it follows its source.
+    """
+    task, target = find_task(asked.world, asked.request.task), asked.request.target
+    refuse_landed(task)
+    if task.state in FINISHED:
+        raise Conflict(
+            f"task {task.id} is {task.state}, so its branch cannot change any more",
+            hint="`git cherry-pick` or `git merge` brings its commits to another branch",
+            code="task_over",
+        )
+    position = asked.world.positions.get(task.id)
+    if position is not None and position.key:
+        raise Conflict(
+            f"task {task.id} is an item of quest {position.quest} and lands on the quest's branch",
+            hint=f"`crew edit {position.quest} --base BRANCH` moves the whole quest",
+            code="item_of_quest",
+        )
+    if not task.branch or task.target == target:
+        return Answer(reply=task.target)
+    moved_to = noted(task, "retargeted", at=asked.at, target=target, conflict="", favours="")
+    return Answer(facts=(moved_to,), reply=target)
 
 
 def refuse_landed(task: Task) -> None:
@@ -74,6 +109,7 @@ def _is_over(task: Task | None) -> bool:
 
 VERBS: Mapping[str, Verb] = {
     "close": typed(CloseTask, close),
+    "retarget": typed(Retarget, retarget),
     "prune": typed(PruneTasks, prune),
     "pruned": typed(ForgetBranches, pruned),
 }

@@ -92,8 +92,10 @@ def edit(
 ) -> None:
     """Change a task.
 
-    Only the named fields change, all or none. A file holds one block as in `crew new
-    --from`: the fields in its head change, and the text if the block has one.
+    Only the named fields change, all or none. With --base, work that waits in a merge queue moves
+    to the queue of that branch, with the commits of the old branch that it builds on. A file
+    holds one block as in `crew new --from`: the fields in its head change, and the text if the
+    block has one.
     """
     workplace = call.workplace()
     task = workplace.source.resolve(task)
@@ -102,6 +104,8 @@ def edit(
     if not changes and status is None and not (draft and "after" in draft.named):
         raise UsageError("no change is named", hint="`crew edit --help` lists the flags")
     _refuse(workplace, workplace.source.show(task), status, only_if)
+    if "base" in changes:
+        _retarget(workplace, task, changes["base"])
     if changes or only_if:
         states = frozenset(TaskState(name) for name in only_if)
         workplace.source.edit(task, TaskChanges(only_if=states, **changes))
@@ -113,6 +117,14 @@ def edit(
     elif changes.get("skip_review") and workplace.source.show(task).status in AT_WORK:
         narrate(call, f"task {task} is under way: this run is reviewed, the next one is not")
     show_task(call, workplace, task)
+
+
+def _retarget(workplace: "Workplace", task: str, base: str) -> None:
+    """Move work that has a branch to another target; before that, a task follows its file."""
+    row = load_world(workplace.db).tasks.get(task)
+    if row is not None and (row.branch or row.is_over):
+        target = base or workplace.target
+        ask(workplace, Request(verb="retarget", args={"task": task, "target": target}))
 
 
 def _read_draft(call: Call, file: str | None, flags: dict[str, Any]) -> TaskDraft | None:
