@@ -876,6 +876,14 @@ def test_a_review_that_does_not_pass_exits_with_six(open_desk):
     assert again.json["error"]["code"] == "check_failed"
 
 
+def test_the_older_name_of_review_works_as_ever_and_is_in_no_list(open_desk):
+    open_desk.commit("a.txt")
+    verdict(open_desk, "hm\nFAIL\n")
+    said, older = (open_desk.crew(name, "1", "--json") for name in ("review", "run-review"))
+    assert (older.code, older.json) == (said.code, said.json)
+    assert "run-review" not in open_desk.ok("--help").out
+
+
 def test_who_says_no_later_takes_the_pass_of_this_commit_back(reviewed):
     verdict(reviewed, "PASS\n")
     for _ in range(2):

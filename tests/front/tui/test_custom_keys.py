@@ -1,7 +1,10 @@
 """`[tui.keybindings]`: a person's own commands on keys of the view."""
 
+import os
+
 import pytest
 
+from front.conftest import CREW
 from front.tui.seats import sit
 from front.tui.terminal_desk import desk  # noqa: F401 - a fixture
 
@@ -15,6 +18,32 @@ def at_work(desk):  # noqa: F811
     desk.new("Second")
     desk.ok("start", "1")
     return desk
+
+
+SAMPLE = """
+[tui.keybindings]
+"ctrl+r" = { command = "crew run-review {{.TaskID}}", description = "Run review script" }
+"""
+"""As people have it in their configuration: `run-review` is an older name of `review`."""
+
+
+def test_the_sample_key_that_runs_the_review_of_a_task_does_so(at_work, monkeypatch):
+    monkeypatch.setenv("PATH", f"{CREW.parent}:{os.environ['PATH']}")
+    reviewer = at_work.folder / "reviewer.sh"
+    reviewer.write_text("echo it is fine; echo PASS\n")
+    at_work.ok("config", "set", "agents.judge.command_template", f"sh {reviewer}")
+    at_work.ok("config", "set", "agents.reviewer_default", "judge")
+    at_work.configure(SAMPLE)
+    commit = at_work.commit("a.txt")
+
+    async def story(seat):
+        await seat.sees("Second")
+        await seat.press("ctrl+r")
+        await seat.hears("Run review script: exit code 0")
+
+    sit(at_work.root, story)
+    (verdict,) = at_work.ok("show", "1", "--json").json["run"]["verdicts"]
+    assert (verdict["reviewer"], verdict["passed"], verdict["commit"]) == ("judge", True, commit)
 
 
 def test_own_keys_run_their_commands_with_the_values_of_the_task(at_work):

@@ -151,6 +151,9 @@ COMMANDS: Mapping[str, Entry] = {
     name: entry for section in SECTIONS.values() for name, entry in section.items()
 }
 
+HIDDEN |= {"run-review": COMMANDS["review"]}
+"""Also the names that commands had before: no list has them, and they work as ever."""
+
 READING = frozenset(
     {
         *("show", "list", "ready", "diff", "poll", "ps", "peek", "logs", "inbox", "events"),
