@@ -54,6 +54,41 @@ def test_a_delivery_waits_until_the_change_is_committed(scene, running):
     assert scene.git("show", "HEAD:readme").splitlines()[-1] == "1"
 
 
+DROPS = """\
+echo good > good; git add good; git commit -qm 'The good idea'; git reset -q --hard HEAD~1
+{ git push; git fetch origin; } 2>&1
+git fetch && echo "nothing was fetched"
+echo 1 > file-1; git add file-1; git commit -qm 'Another way'; echo DONE
+"""
+
+
+@pytest.fixture
+def dropped(scene):
+    """Task 1 is merged; its agent has dropped a commit, and tried to push and to fetch."""
+    (scene.folder / "agent.sh").write_text(DROPS)
+    scene.ok("new", "--title", "one")
+    scene.ok("run", "--drain", "-q")
+    return scene
+
+
+def test_commits_that_an_agent_dropped_are_brought_back_by_git(dropped):
+    heading = "An agent dropped commits"
+    said = dropped.ok("checkpoints", "1")
+    assert_quoted(heading, said)
+    shell(commands(heading, "crew restore"), dropped.root)
+    assert (dropped.root / "found" / "file-1").read_text() == "1\n"
+    assert not (dropped.root / "found" / "good").exists()
+    printed = (said.out + said.err).partition("left behind: git cherry-pick ")[2]
+    dropped.git("cherry-pick", printed.split()[0])
+    assert (dropped.root / "good").read_text() == "good\n"
+
+
+def test_an_agent_has_no_remote_to_push_to_or_to_fetch_from(dropped):
+    said = dropped.ok("logs", "1")
+    assert_quoted("An agent cannot push or fetch", said)
+    assert "nothing was fetched" in said.lines
+
+
 def test_a_red_gate_ends_after_the_rounds(scene):
     scene.configure('[complete]\ncommand = "test ! -e file-1"\n[review]\nmax_rounds = 1\n')
     scene.ok("new", "--title", "one")
