@@ -29,7 +29,10 @@ class Ref:
         self.at = at
 
     async def tips(self, target):
-        return Tips(integration=self.at, target=self.at)
+        return Tips(integration=self.at, target="base")
+
+    async def contains(self, *, ancestor, descendant):
+        return ancestor == descendant
 
     async def advance(self, target, *, to, expected):
         if self.at != expected:
@@ -67,8 +70,9 @@ def test_a_landing_that_died_before_it_was_recorded_is_recorded_now():
 
 def test_a_ref_that_somebody_moved_stays_where_it_is():
     ref = Ref("somebody else's")
-    with pytest.raises(Conflict):
+    with pytest.raises(Conflict, match="where crew did not put it") as caught:
         landed(ref)
+    assert caught.value.hint == "git update-ref refs/crew/landed/main base"
     assert ref.at == "somebody else's"
 
 
