@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 
 import pytest
 
@@ -288,3 +289,44 @@ def test_ids_that_are_no_numbers_are_refused(source):
         source.add(NewTask(title="T", deps=("abc",)), at=AT)
     with pytest.raises(UsageError):
         source.edit("1", TaskChanges(parent="abc"))
+
+
+@pytest.fixture
+def from_windows(source, tmp_path):
+    """The same tasks, as git checks them out in a clone with `core.autocrlf`."""
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", "-f", ".crew/tasks")
+    git(tmp_path, "commit", "-q", "-m", "tasks")
+    git(tmp_path, "clone", "-q", "-c", "core.autocrlf=true", ".", "clone")
+    found = FilesSource(tmp_path / "clone")
+    assert b"\r\n" in (found.folder / "1.md").read_bytes()
+    return found
+
+
+def git(where, *args):
+    done = subprocess.run(["git", *args], cwd=where, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_tasks_with_windows_line_ends_are_read_like_any_other(source, from_windows):
+    assert from_windows.show("1") == source.show("1")
+    assert from_windows.scan().items == source.scan().items
+
+
+def test_what_is_written_keeps_the_windows_line_ends(from_windows):
+    from_windows.edit("1", TaskChanges(title="Another", body="one\r\ntwo"))
+    from_windows.comment("1", NewComment(author="me", text="three\nfour", at=AT))
+    from_windows.set_status("1", TaskState.DONE, at=AT)
+    item = from_windows.show("1")
+    assert (item.title, item.body, item.status) == ("Another", "one\ntwo", TaskState.DONE)
+    assert item.comments[-1].text == "three\nfour"
+    for name in ("1.md", "1.meta.json"):
+        content = (from_windows.folder / name).read_bytes()
+        assert content.count(b"\n") == content.count(b"\r\n") > 5
+    changed = git(from_windows.folder, "diff", "--numstat", "HEAD", "--", "1.meta.json").split()
+    assert int(changed[0]) < 8
+
+
+def test_a_file_with_plain_line_ends_keeps_them(source):
+    source.comment("1", NewComment(author="me", text="three", at=AT))
+    assert b"\r" not in (source.folder / "1.md").read_bytes()

@@ -4,7 +4,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -90,7 +90,20 @@ def _files(handle: int, endings: tuple[str, ...]) -> Iterator[tuple[str, tuple[i
 
 
 def read_text(path: Path) -> str | None:
-    """The file's text, or None if it does not exist. ValueError if it cannot be read."""
+    """The file's text, or None if it does not exist. ValueError if it cannot be read.
+
+    The lines of a file whose first line ends in CRLF end in a plain newline here.
+    """
+    text = _raw_text(path)
+    return text.replace("\r\n", "\n") if text and _has_crlf(text) else text
+
+
+def _has_crlf(text: str) -> bool:
+    """Whether its lines end as on Windows, as `core.autocrlf` checks files out."""
+    return text.partition("\n")[0].endswith("\r")
+
+
+def _raw_text(path: Path) -> str | None:
     try:
         content = read_foreign(path, max_bytes=MAX_FILE_BYTES)
     except FileNotFoundError:
@@ -136,10 +149,13 @@ def locked(path: Path, *, exclusive: bool) -> Iterator[None]:
 
 
 def write_text(path: Path, text: str, *, is_private: bool = False) -> None:
-    """Replace the file atomically. The caller holds the folder's lock.
+    """Replace the file atomically, with the line ends that it has. The caller holds the lock.
 
     The temporary name is fixed, so that a retry after a crash overwrites it.
     """
+    with suppress(ValueError):  # what cannot be read has no line ends to keep
+        if _has_crlf(_raw_text(path) or ""):
+            text = text.replace("\r\n", "\n").replace("\n", "\r\n")
     _refuse_large(path.name, content := text.encode())
     temporary = path.with_name(path.name + TEMP_SUFFIX)
     _write_temporary(temporary, content)
