@@ -3,7 +3,7 @@
 import contextlib
 import functools
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +13,14 @@ from crew.domain.rules import Rules
 from crew.find_crew import load_folder
 from crew.store.database import Database, open_database
 from crew.store.kept_values import find_index, first_setting, keep_index, keep_setting, setting
+from crew.store.place_record import Place, Standing, keep_place, read_place, standing
 from crew.system.crash_points import effect
 from crew.system.private_files import close_to_others, ensure_pipe, make_private_folder
 from crew.tasks.source_snapshot import Snapshot
 from crew.tasks.task_source import TaskSource, open_source
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Callable, Container
 
     from crew.config.model import AgentsSettings, Settings
     from crew.domain.rows.channel import Member
@@ -37,12 +38,25 @@ SHARED = frozenset({"tasks"})
 
 TASKS_OF = "tasks_of"
 
+_OLDER = ("crew", "worktrees")
+"""In a git directory: what a crew has that is older than its record, and may be a copy."""
+
+
+def _unheard(words: str) -> None:
+    import logging  # noqa: PLC0415 - slow to load, and there is seldom such a line
+
+    logging.getLogger(__name__).warning("%s", words)
+
 
 @dataclass(frozen=True)
 class Workplace:
-    """Everything a command needs. Each part is loaded on first use."""
+    """Everything a command needs. Each part is loaded on first use.
+
+    `tell` gets a line for the person, such as what a repair before the command did.
+    """
 
     root: Path
+    tell: "Callable[[str], None]" = field(default=_unheard, compare=False, repr=False)
 
     @functools.cached_property
     def repo(self) -> "Repository":
@@ -82,7 +96,9 @@ class Workplace:
         return _inside(self.logs, f"task-{task}.log")
 
     def worktree_of(self, task: "Task") -> Path:
-        """The folder of a task's worktree."""
+        """The folder of a task's worktree. In a copy the rows still name those of the original."""
+        if self.standing == Standing.COPIED:
+            return self.folder / f"no-worktree-{task.id}"
         return _inside(self.root, task.worktree)
 
     @functools.cached_property
@@ -105,11 +121,33 @@ class Workplace:
             db.close()
 
     @functools.cached_property
+    def place(self) -> Place | None:
+        """Where this crew is, as its record says."""
+        return read_place(self.repo.common_dir)
+
+    @functools.cached_property
+    def standing(self) -> Standing:
+        """Whether this crew is where its record says; a copy must not touch what is another's."""
+        return standing(self.repo.common_dir, self.place)
+
+    @functools.cached_property
     def repo_id(self) -> str:
-        """The unique id of this repository, which marks crew's processes."""
+        """The unique id of this repository, which marks crew's processes.
+
+        A copy has none before the first command that writes: no process carries this one.
+        """
         import uuid  # noqa: PLC0415 - lists do without it
 
-        return first_setting(self.db, "repo_id", str(uuid.uuid4()))
+        if self.place is None:
+            return first_setting(self.db, "repo_id", str(uuid.uuid4()))
+        return str(uuid.uuid4()) if self.standing == Standing.COPIED else self.place.id
+
+    def settle_at(self, place: Place) -> None:
+        """Record where this crew is from now on, and under which id."""
+        keep_setting(self.db, "repo_id", place.id)
+        keep_place(self.repo.common_dir, place)
+        for name in ("place", "standing", "repo_id", "worktrees"):
+            self.__dict__.pop(name, None)
 
     @functools.cached_property
     def source(self) -> TaskSource:
@@ -202,10 +240,19 @@ class Workplace:
 
     @functools.cached_property
     def worktrees(self) -> Path:
+        """The folder of the worktrees; after a move it may be the one that they are in."""
+        usual = self.usual_worktrees(self.root)
+        place = self.place
+        if place is not None and place.worktrees and place.instead_of == str(usual):
+            return Path(place.worktrees)
+        return usual
+
+    def usual_worktrees(self, root: Path) -> Path:
+        """The folder of the worktrees of a repository there, by its name or the config."""
         configured = self.settings.worktree.dir
         if configured:
-            return (self.root / Path(configured).expanduser()).resolve()
-        return self.root.parent / f"{self.root.name}-worktrees"
+            return (root / Path(configured).expanduser()).resolve()
+        return root.parent / f"{root.name}-worktrees"
 
     @functools.cached_property
     def rules(self) -> Rules:
@@ -339,7 +386,9 @@ def make_workplace(start: Path) -> Workplace:
     _make_folders(workplace)
     exclude_locally(repo, EXCLUDED)
     workplace.source.ensure()
-    workplace.repo_id  # noqa: B018 - makes the database and the name in it
+    crew = workplace.repo_id  # makes the database and the name in it
+    if workplace.place is None and not any((repo.common_dir / name).exists() for name in _OLDER):
+        workplace.settle_at(Place(id=crew, path=str(repo.common_dir), root=str(repo.root)))
     return workplace
 
 

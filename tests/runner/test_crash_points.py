@@ -77,6 +77,11 @@ ELSEWHERE = {
     "config/test_editing.py": ("config.make_folder", "config.write"),
     "boundary/test_config_trust.py": ("config.approve",),
     "front/test_upkeep.py": ("runner.delete_state",),
+    "front/test_cli_place.py": (
+        *("git.name_worktree", "git.link_repository", "git.move_journal"),
+        "runner.drop_originals",
+    ),
+    "store/test_store_crashes.py": ("store.keep_place",),
     "front/test_cli_manager.py": ("runner.ask_door", "runner.answer_door"),
     "front/test_cli_lifecycle.py": ("runner.run_diff",),
 }

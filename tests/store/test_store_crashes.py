@@ -8,6 +8,7 @@ import pytest
 
 import crew.store.fact_log
 import crew.store.kept_values
+import crew.store.place_record
 import crew.store.request_queue
 import crew.store.runner_lock
 from crew.system.crash_points import EFFECTS
@@ -27,6 +28,7 @@ from crew.store import request_queue
 from crew.store import kept_values
 from crew.store import replies
 from crew.store.database import open_database
+from crew.store.place_record import Place, keep_place, read_place
 from crew.store.runner_lock import COMMAND, writer_lock
 
 BATCHES = [
@@ -52,6 +54,7 @@ def work(die_in_sql=None):
         fact_log.record(db, world, (), reply=replies.Reply(ask(db), {"reply": 1}))
         request_queue.withdraw(db, ask(db))
         db.close()
+        keep_place(Path.cwd(), Place(id="mine", path="here", root="here"))
 
 def ask(db):
     return request_queue.add_request(db, Request(verb="look", args={}), at=1.0)
@@ -69,6 +72,7 @@ def check(where):
     found = [fact.trigger for _, fact in fact_log.facts_after(db)]
     assert found in ([], ["seen"] * 2, ["seen"] * 2 + ["edited"] * 2), (where, found)
     assert row_repair.differences(db) == [], where
+    assert read_place(Path.cwd()) or not Path("crew/place").exists(), where
     assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",), where
     db.close()
 
@@ -136,6 +140,7 @@ def test_every_write_of_the_store_is_an_effect():
         "store.drop_requests",
         "store.first_set",
         "store.index",
+        "store.keep_place",
         "store.lock",
         "store.migrate",
         "store.rebuild",

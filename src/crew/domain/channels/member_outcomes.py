@@ -134,7 +134,7 @@ def _failed(
 ) -> None:
     name = member.name
     if error.kind in FRESH_SESSION and not member.fresh_retry:
-        _record(draft, member, outcome, **_fresh_session(member))
+        _record(draft, member, outcome, **fresh_session(member))
     elif error.kind in PAUSING:
         _record(draft, member, outcome)
         facts = paused(draft.world, member.agent_kind, error, rules, at=draft.at)
@@ -163,7 +163,7 @@ def _announce_error(
         end_turn(draft, member.name, "step_failed")
 
 
-def _fresh_session(member: Member) -> "MemberChanges":
+def fresh_session(member: Member) -> "MemberChanges":
     """The fields for a new session, which gets the conversation from its beginning."""
     return {
         "session": "",

@@ -71,8 +71,12 @@ def step_failed(
 
 
 def _fresh_session(run: Run, error: StepError) -> "StepSession":
-    """The fields for a new session; its prompt describes the branch, since it knows nothing."""
     knows_nothing = run.session_used or error.kind != ErrorKind.SESSION_IN_USE
+    return new_session(run, knows_nothing=knows_nothing)
+
+
+def new_session(run: Run, *, knows_nothing: bool) -> "StepSession":
+    """The fields for a new session; its prompt describes the branch, since it knows nothing."""
     asks = {
         Ask.CONTINUE: Ask.RESUMED,
         Ask.FIRST: Ask.RESUMED,

@@ -30,7 +30,12 @@ class Call:
         # Slow to import, and not needed for help or a list of agents.
         from crew.workplace import Workplace  # noqa: PLC0415
 
-        return Workplace(root=self.folder().parent)
+        return Workplace(root=self.folder().parent, tell=self.tell)
+
+    def tell(self, words: str) -> None:
+        """Print a line for the person on stderr, unless the call is quiet."""
+        if not self.quiet:
+            print(words, file=sys.stderr)
 
     def folder(self) -> Path:
         """The `.crew/` that this call is about, unless an agent's step cannot see it."""

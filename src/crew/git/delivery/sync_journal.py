@@ -6,7 +6,7 @@ import os
 import re
 import time
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
@@ -74,6 +74,22 @@ def read_journal(repo: Repository, name: str = JOURNAL) -> Journal | None:
         log.warning("%s is set aside as %s: %s", file, set_aside(file), error)
         return None
     return journal
+
+
+def move_journal(repo: Repository, *, old: Path) -> None:
+    """Let a delivery that was killed be finished or undone after the repository was moved."""
+    for name in (JOURNAL, LAST):
+        with suppress(OSError, ValueError):
+            found = _parsed(read_foreign(repo.common_dir / name, max_bytes=MAX_JOURNAL_BYTES))
+            was = (found.git_dir, found.path)
+            if was == (str(old), str(old.parent)):
+                moved = replace(found, git_dir=str(repo.common_dir), path=str(repo.root))
+                _move(repo, name, json.dumps(asdict(moved)).encode())
+
+
+@effect("git.move_journal")
+def _move(repo: Repository, name: str, content: bytes) -> None:
+    write_file(repo.common_dir / name, content, is_durable=True)
 
 
 def _parsed(content: bytes) -> Journal:

@@ -45,6 +45,16 @@ def exclude_in_worktree(repo: Repository, path: Path, patterns: Iterable[str]) -
         _ensure_included(repo, lock=lock)
 
 
+def renew_excludes(repo: Repository) -> None:
+    """Write the paths in the files of linked worktrees again, after the repository moved."""
+    if not (repo.common_dir / _FOLDER).is_dir():
+        return
+    with held(repo.common_dir / "crew.lock"):
+        for own in sorted((repo.common_dir / _FOLDER).iterdir()):
+            _write(own / "config", _setting("core", "excludesFile", own / "exclude"))
+        _write(repo.common_dir / _INCLUDED, _conditions(repo))
+
+
 def _exclude_in_own(repo: Repository, patterns: tuple[str, ...], git_dir: Path) -> None:
     """Record the patterns for crew's git calls, and for those of the agent."""
     if patterns or (git_dir / EXCLUDES).exists():

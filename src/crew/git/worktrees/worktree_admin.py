@@ -193,6 +193,12 @@ def _pointer(git_dir: Path) -> bytes:
     return b"gitdir: " + os.fsencode(named_by_worktree(git_dir)) + b"\n"
 
 
+@effect("git.name_worktree")
+def name_worktree(git_dir: Path, path: Path) -> None:
+    """Write the path of the worktree to its git dir again."""
+    write_file(git_dir / "gitdir", os.fsencode(path / ".git") + b"\n")
+
+
 @effect("git.register_worktree")
 def register(repo: Repository, path: Path, *, branch: str) -> Path:
     """Create a git dir for existing files, atomically."""
@@ -319,6 +325,14 @@ def own_folders(repo: Repository) -> Iterator[tuple[Path, Path]]:
     for git_dir in _entries_in(repo.common_dir / _OWN):
         if (named := _named_in(git_dir)) is not None:
             yield Path(named).parent, git_dir
+
+
+def crews_folders(repo: Repository) -> Iterator[tuple[Path, Path]]:
+    """Each worktree of crew, own or linked: its path as it is recorded, and its git dir."""
+    for git_dir in _entries(repo):
+        named = _text_in(git_dir) if is_own(git_dir) or is_ready(git_dir) else None
+        if named is not None:
+            yield Path(os.path.normpath(git_dir / named)).parent, git_dir
 
 
 def own_git_dirs(repo: Repository) -> Iterator[Path]:

@@ -50,7 +50,7 @@ def place_values(workplace: Workplace, task: str) -> dict[str, Value]:
     if not task:
         return {**places, "TaskID": "", "Branch": "", "Worktree": ""}
     change, row = diff_of(workplace, task), load_world(workplace.db).tasks.get(task)
-    folder = workplace.root / row.worktree if row is not None and row.worktree else None
+    folder = workplace.worktree_of(row) if row is not None and row.worktree else None
     return {
         **places,
         "TaskID": task,

@@ -7,12 +7,14 @@ row: worktrees that a row names are removed by the request `prune`, landed work 
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crew.domain.kernel.names import branch_name, made_ref
 from crew.domain.tasks.task_outcomes import Intake, begun_again
 from crew.domain.upkeep.findings import Finding, task_findings
 from crew.git.repository import ref_tip
+from crew.git.worktrees.moved_worktrees import Origin, broken_links, link_again, origin_of
 from crew.runner.upkeep.late_deliveries import deliver_all, undelivered
 from crew.runner.upkeep.live_terminals import close_terminals, stray_terminals
 from crew.runner.upkeep.orphan_worktrees import find_orphans, remove_orphans
@@ -20,6 +22,7 @@ from crew.runner.upkeep.remains_checks import landed_refs, leftovers, locks
 from crew.runner.writer_lock import holding_the_lock
 from crew.store.database import DAMAGED, StoreFailed, check_whole
 from crew.store.fact_log import load_world, record
+from crew.store.place_record import Standing
 from crew.store.row_repair import differences, rebuild_rows
 from crew.store.runner_lock import COMMAND, find_runner, writer_lock
 from crew.store.salvage import salvage
@@ -84,6 +87,38 @@ def _rows(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # noqa: F
             fix="`crew stop`, then `crew doctor --repair` rebuilds them",
             is_wrong=True,
         )
+
+
+def place(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # noqa: FBT001
+    """Whether the crew, its id and the links of its worktrees are those of this repository."""
+    here, wrong = workplace.repo, _out_of_place(workplace)
+    is_free = find_runner(workplace.lock_file) is None
+    if wrong and repair and is_free:
+        with holding_the_lock(workplace):  # which settles a crew that was copied or moved
+            for one in broken_links(here):
+                link_again(here, one, one.was, Origin(git_dir=here.common_dir, is_copied=False))
+        message = f"{wrong}; its id and its links are those of this place now"
+        yield Finding(check="place", message=message, is_repaired=True)
+    elif wrong:
+        fix = "`crew doctor --repair` repairs it"
+        yield Finding(check="place", message=wrong, fix=fix, is_wrong=True)
+    else:
+        yield Finding(check="place", message="the crew and its worktrees belong to this repository")
+
+
+def _out_of_place(workplace: "Workplace") -> str:
+    record, repo = workplace.place, workplace.repo
+    is_home = workplace.standing == Standing.HOME
+    origin = origin_of(repo) if record is None else None
+    if record is not None and not is_home:
+        is_copied = workplace.standing == Standing.COPIED
+        origin = Origin(git_dir=Path(record.path), is_copied=is_copied)
+    if origin is not None and origin.is_copied:
+        return f"this repository is a copy of that of {origin.git_dir}, and its crew too"
+    if origin is not None:
+        return f"this repository was moved from {origin.git_dir}, which its worktrees still name"
+    broken = ", ".join(str(one.was) for one in broken_links(repo))
+    return f"git does not work in {broken}, which names a repository that is gone" if broken else ""
 
 
 def privacy(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # noqa: FBT001
@@ -193,6 +228,7 @@ def deliveries(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # no
 
 
 STATE_CHECKS = {
+    "place": place,
     "privacy": privacy,
     "database": database,
     "tasks": tasks,

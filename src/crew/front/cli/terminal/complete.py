@@ -99,7 +99,7 @@ def complete(call: Call, task: str | None, message: str | None, *, merge: bool |
     workplace = call.workplace()
     task = workplace.source.resolve(task or task_here(call, workplace))
     row = load_world(workplace.db).tasks.get(task)
-    check_gate(workplace, workplace.root / (row.worktree if row else ""))
+    check_gate(workplace, workplace.worktree_of(row) if row else workplace.root)
     narrate(call, f"checking task {task}: clean tree, gate, conflicts, review")
     request = Request(verb="complete", args={"task": task, "merge": merge})
     ask(

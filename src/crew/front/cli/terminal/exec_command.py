@@ -36,7 +36,7 @@ def execute(call: Call, task: str, argv: tuple[str, ...]) -> None:
     task = workplace.source.resolve(task)
     world = load_world(workplace.db)
     row = world.tasks.get(task)
-    path = workplace.root / row.worktree if row and row.worktree else None
+    path = workplace.worktree_of(row) if row and row.worktree else None
     if row is None or path is None or not path.is_dir():
         hint = next_step(row or Task(id=task), "makes one")
         raise Conflict(f"task {task} has no worktree now", hint=hint, code="no_worktree")
