@@ -356,6 +356,6 @@ def _head(repo: Repository, git_dir: Path, path: Path) -> str:
 def _not_ours(path: Path) -> Conflict:
     return Conflict(
         f"{path} exists and is not a worktree that crew made",
-        hint="move it away, or set another folder for worktrees",
+        hint="move it away, or set another folder: `crew config set worktree.dir DIR`",
         code="worktree_not_ours",
     )

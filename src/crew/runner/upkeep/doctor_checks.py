@@ -42,6 +42,7 @@ def examine(load_workplace: Callable[[], "Workplace"], *, repair: bool) -> Itera
     yield from _guarded("sandbox", lambda: sandbox(workplace))
     yield from submodules(workplace)
     yield from _guarded("git-lfs", lambda: large_files(workplace))
+    yield from _guarded("readiness", lambda: readiness(workplace))
     checks = dict(STATE_CHECKS)
     database = checks.pop("database")
     yield from _guarded("database", lambda: database(workplace, repair))
@@ -122,6 +123,18 @@ def large_files(workplace: "Workplace") -> Iterator[Finding]:
         yield Finding(check="git-lfs", message=missing.message, fix=missing.hint, is_wrong=True)
     else:
         yield Finding(check="git-lfs", message="the contents of all files of git-lfs are here")
+
+
+def readiness(workplace: "Workplace") -> Iterator[Finding]:
+    """Whether worktrees can be made, and whether agents can commit in them."""
+    from crew.runner.readiness import problems  # noqa: PLC0415 - for the doctor only
+
+    found = list(problems(workplace))
+    for one in found:
+        yield Finding(check="readiness", message=one.message, fix=one.hint, is_wrong=True)
+    if not found:
+        message = f"agents can commit, in worktrees in {workplace.worktrees}"
+        yield Finding(check="readiness", message=message)
 
 
 def agents(workplace: "Workplace") -> Iterator[Finding]:

@@ -67,6 +67,8 @@ class _Wanted:
 
     def check(self, call: Call, workplace: "Workplace", *, drain: bool) -> None:
         """Raise before anything is assigned if no agent can work and a task is open."""
+        from crew.runner.readiness import check_ready  # noqa: PLC0415 - a refused call does without
+
         world = seen_world(workplace)
         rules = workplace.rules
         if self.kind:
@@ -74,6 +76,7 @@ class _Wanted:
         new_agents = max(0, self.count(workplace, world) - len(world.crew))
         is_open = any(task.state not in FINISHED for task in world.tasks.values())
         if is_open or not drain:
+            check_ready(workplace)
             check_needs(call, left_out(world, rules, new_agents=new_agents), rules)
 
 

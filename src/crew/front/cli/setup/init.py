@@ -22,6 +22,7 @@ from crew.front.cli.output import narrate, print_json, say
 from crew.front.cli.setup.agent_needs import another_agent
 from crew.front.cli.setup.gate_notice import empty_submodules
 from crew.front.cli.setup.trust_command import tell_waiting
+from crew.runner.readiness import problems
 from crew.trusted_config import load_settings, proposals, remember_own
 from crew.workplace import Workplace, make_workplace, usable_repository
 
@@ -92,6 +93,7 @@ def _found(workplace: "Workplace") -> dict[str, Any]:
         "empty_submodules": list(workplace.empty_submodules),
         "agents": [{"name": a.name, "installed": missing_program(a) is None} for a in named],
         "worker": settings.agents.worker_default,
+        "problems": [{"message": one.message, "fix": one.hint} for one in problems(workplace)],
     }
 
 
@@ -131,6 +133,8 @@ def _way_to_a_gate(found: dict[str, Any]) -> str:
 
 
 def _notices(found: dict[str, Any]) -> Iterator[str]:
+    for problem in found["problems"]:
+        yield f"problem: {problem['message']}: {problem['fix']}"
     if found["tickets"]:
         yield "tickets: .tickets/ is there: `crew init --tasks tk` uses its tickets as tasks"
     if words := empty_submodules(found["empty_submodules"]):

@@ -22,6 +22,7 @@ from crew.front.cli.exit_codes import INTERRUPTED, error_document
 from crew.front.cli.output import line, narrate, print_json
 from crew.front.cli.setup.gate_notice import tell_gate
 from crew.front.mcp.autostart import mcp_server
+from crew.runner.readiness import check_ready
 from crew.runner.requests.ask_crew import ask
 from crew.runner.run_crew import RunnerOptions, run_crew
 from crew.runner.runner import Runner
@@ -84,6 +85,7 @@ def _run_here(call: Call, workplace: "Workplace", request: Request, task: str) -
         runner.take_in()
         runner.heed(request)
 
+    check_ready(workplace)
     tell_gate(call, workplace)
     open_log(workplace)
     try:

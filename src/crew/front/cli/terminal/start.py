@@ -15,6 +15,7 @@ from crew.front.cli.crew.spawn import checked_kind
 from crew.front.cli.output import narrate, print_json
 from crew.front.cli.params import one_agent, task_argument, text_or_stdin, worker_option
 from crew.front.cli.tab_completion import complete_kinds
+from crew.runner.readiness import check_ready
 from crew.runner.requests.ask_crew import ask
 from crew.runner.requests.settled import is_written
 from crew.runner.views.row_views import task_view
@@ -58,6 +59,7 @@ def start(
     task = workplace.source.resolve(task)
     agent = one_agent(agent, worker)
     if not how["headless"]:
+        check_ready(workplace)
         _need_tmux()
     args: dict[str, Any] = {
         "task": task,
