@@ -1,5 +1,6 @@
 """The crew from the command line: spawn, run, stop, kill, retry, merge, clean."""
 
+import contextlib
 import fcntl
 import json
 import os
@@ -7,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -465,3 +467,94 @@ def test_a_title_that_is_longer_than_a_variable_may_be_harms_no_step(scene):
     scene.ok("run", "--drain", "-q")
     assert scene.status("1") == "merged"
     assert scene.ok("show", "1", "--json").json["title"] == title
+
+
+STOPPED_CALLS = (["spawn"], ["kill", "A"], ["stop"], ["stop", "--now"], ["dismiss", "A"])
+
+
+@pytest.fixture
+def frozen_runner(scene, running):
+    """A runner at work on task 1, as Ctrl-Z leaves it."""
+    scene.plan("1", "wait")
+    scene.ok("new", "--title", "first")
+    runner = running("--drain")
+    until((scene.folder / "waits-1").exists)
+    os.kill(runner.pid, signal.SIGSTOP)
+    yield runner
+    with contextlib.suppress(ProcessLookupError):  # it went on and has ended
+        os.kill(runner.pid, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("command", STOPPED_CALLS, ids=" ".join)
+def test_a_call_says_at_once_that_the_runner_is_stopped(scene, frozen_runner, command):
+    refusal = scene.refused(75, "runner_stopped", *command)
+    assert str(frozen_runner.pid) in refusal.message
+    assert f"kill -CONT {frozen_runner.pid}" in refusal.hint
+
+
+def test_ps_says_that_the_runner_is_stopped(scene, frozen_runner):
+    assert f"kill -CONT {frozen_runner.pid}" in scene.ok("ps").err
+
+
+def test_what_was_refused_is_not_done_when_the_runner_goes_on(scene, frozen_runner):
+    scene.refused(75, "runner_stopped", "spawn", "Eve")
+    os.kill(frozen_runner.pid, signal.SIGCONT)
+    scene.ok("spawn", "Bob")
+    assert {one["name"] for one in scene.ok("ps", "--json").json} == {"A", "Bob"}
+    scene.let_go()
+    assert frozen_runner.wait() == 0
+    assert scene.status("1") == "merged"
+
+
+def test_a_runner_that_is_stopped_in_the_middle_of_a_request_is_found(scene, frozen_runner):
+    """The first look found it running: it is stopped while the call waits for the reply."""
+    os.kill(frozen_runner.pid, signal.SIGCONT)
+    with StopsWhenAsked(scene.root / ".crew", frozen_runner.pid):
+        scene.refused(75, "runner_stopped", "spawn")
+
+
+def test_a_runner_that_is_only_busy_is_waited_for(scene, running):
+    """It is stopped and continued all the time, so no look finds it stopped for long."""
+    runner = running()
+    slowed = threading.Event()
+
+    def slow_down():
+        while not slowed.wait(0.05):
+            os.kill(runner.pid, signal.SIGSTOP)
+            slowed.wait(0.2)
+            os.kill(runner.pid, signal.SIGCONT)
+
+    thread = threading.Thread(target=slow_down)
+    thread.start()
+    try:
+        assert scene.ok("spawn", "Eve").out == "Eve\n"
+        assert scene.ok("spawn", "Bob").out == "Bob\n"
+    finally:
+        slowed.set()
+        thread.join()
+        os.kill(runner.pid, signal.SIGCONT)
+
+
+class StopsWhenAsked:
+    """Stops a runner as soon as a request is stored: its own wake-up is kept from it."""
+
+    def __init__(self, folder, pid):
+        self.folder, self.pid, self.over = folder, pid, threading.Event()
+        self.thread = threading.Thread(target=self.watch)
+
+    def __enter__(self):
+        (self.folder / "wake").rename(self.folder / "wake-aside")
+        self.thread.start()
+
+    def __exit__(self, *_error):
+        self.over.set()
+        self.thread.join()
+        (self.folder / "wake-aside").rename(self.folder / "wake")
+
+    def watch(self):
+        with contextlib.closing(sqlite3.connect(self.folder / "crew.db")) as db:
+            while not self.over.wait(0.005):
+                asked = "SELECT count(*) FROM requests WHERE reply IS NULL"
+                if db.execute(asked).fetchone()[0]:
+                    os.kill(self.pid, signal.SIGSTOP)
+                    return

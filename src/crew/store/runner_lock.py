@@ -5,10 +5,11 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crew.domain.kernel.errors import Conflict, CrewError
+from crew.domain.kernel.errors import Conflict, CrewError, TryLater
 from crew.system.crash_points import effect
 from crew.system.file_locks import open_lock, try_lock, unlock
 
@@ -40,6 +41,8 @@ _ASKS = {
 """The roles to which each role sends a request, instead of waiting for the lock."""
 
 _SHORT_WAIT_S = 10.0
+_STOPPED_FOR_S = 0.5
+_LOOK_EVERY_S = 0.1
 
 
 @contextmanager
@@ -104,6 +107,63 @@ def find_runner(path: Path, *, role: str = RUNNER) -> dict[str, Any] | None:
     """The runner that holds the lock now, or None. A lander also accepts another lander."""
     holder = find_holder(path)
     return holder if holder is not None and holder.get("role") in _ASKS[role] else None
+
+
+class RunnerStopped(TryLater):
+    """The process that would answer is stopped, as by Ctrl-Z, and does nothing until it goes on."""
+
+    code = "runner_stopped"
+
+    def __init__(self, holder: dict[str, Any]) -> None:
+        pid = holder.get("pid")
+        super().__init__(
+            f"the {holder.get('role', 'runner')} does not answer: process {pid} is stopped, as by "
+            "Ctrl-Z",
+            hint=f"continue it with `fg` in its terminal, or: kill -CONT {pid}",
+        )
+
+
+@dataclass(slots=True)
+class StopWatch:
+    """Notices that the holder of the lock is stopped, and not only busy.
+
+    A debugger stops a process for moments, so it must be found stopped for a while.
+    """
+
+    path: Path
+    role: str = RUNNER
+    _since: float | None = None
+    _looks_at: float = 0.0
+
+    def check(self) -> None:
+        """Raise if the holder has been stopped for a while. Cheap enough for every poll."""
+        now = time.monotonic()
+        if now < self._looks_at:
+            return
+        self._looks_at = now + _LOOK_EVERY_S
+        holder = find_runner(self.path, role=self.role)
+        if holder is None or not is_stopped(holder.get("pid", 0)):
+            self._since = None
+            return
+        self._since = self._since or now
+        if now - self._since >= _STOPPED_FOR_S:
+            raise RunnerStopped(holder)
+
+    def wait(self) -> None:
+        """Wait while the holder is stopped; raise if that does not end."""
+        self.check()
+        while self._since is not None:
+            time.sleep(_LOOK_EVERY_S)
+            self.check()
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process is stopped by a signal, as its state in /proc says."""
+    try:
+        stat = Path(f"/proc/{int(pid)}/stat").read_bytes()
+    except (OSError, ValueError, TypeError):
+        return False
+    return stat[stat.rfind(b")") + 2 :][:1] == b"T"
 
 
 def find_holder(path: Path) -> dict[str, Any] | None:

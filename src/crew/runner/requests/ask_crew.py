@@ -10,7 +10,7 @@ from crew.domain.requests import Request
 from crew.domain.world import World
 from crew.runner.requests.runner_pipe import POLL_S, ask_runner, wake_runner
 from crew.store.fact_log import load_world
-from crew.store.runner_lock import COMMAND, LANDER, LockHeld, find_runner
+from crew.store.runner_lock import COMMAND, LANDER, LockHeld, StopWatch, find_runner
 from crew.workplace import Workplace
 
 PATIENCE_S = 60.0
@@ -92,7 +92,9 @@ def _wait_until(
     """Wait until the condition holds; False if the runner ended before that."""
     if settled is None:
         return True
+    watch = StopWatch(workplace.lock_file, role=role)
     while not settled(load_world(workplace.db)):
+        watch.check()
         if time.monotonic() > give_up_at:
             raise TimedOut("it takes longer than expected", hint="`crew ps` shows how far it is")
         if find_runner(workplace.lock_file, role=role) is None:

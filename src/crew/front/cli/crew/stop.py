@@ -9,7 +9,7 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.output import narrate, print_json
 from crew.front.cli.params import task_argument
-from crew.store.runner_lock import find_runner
+from crew.store.runner_lock import StopWatch, find_runner
 
 POLL_S = 0.02
 
@@ -39,7 +39,9 @@ def stop(call: Call, task: str | None, *, now: bool) -> None:
     if not now:
         narrate(call, "running steps may finish; `crew stop --now` ends them")
     ask(workplace, Request(verb="stop", args={"now": now}))
+    watch = StopWatch(workplace.lock_file)
     while (found := find_runner(workplace.lock_file)) and found["pid"] == holder["pid"]:
+        watch.check()
         time.sleep(POLL_S)
     _tell(call, holder["pid"], f"runner {holder['pid']} has stopped")
 

@@ -16,7 +16,7 @@ from crew.runner.views.row_views import agent_view, agents_by_age, rewrite_words
 from crew.store.database import open_database
 from crew.store.kept_values import paused_why
 from crew.store.quick_rows import load_agents, load_unmerged
-from crew.store.runner_lock import find_runner
+from crew.store.runner_lock import find_runner, is_stopped
 
 if TYPE_CHECKING:
     from crew.store.quick_rows import ShownWorld
@@ -115,7 +115,9 @@ def around(
     if runner is None:
         yield "no runner is up: `crew run` starts one"
     else:
-        yield f"runner: pid {runner['pid']}, since {runner['started']}"
+        stopped = f"; it is stopped: `fg` or `kill -CONT {runner['pid']}` continues it"
+        is_stopped_now = is_stopped(runner["pid"])
+        yield f"runner: pid {runner['pid']}, since {runner['started']}{stopped * is_stopped_now}"
         yield from speakers(world)
     yield from pause_lines(world)
     yield from asked_lines(world.questions.values())
