@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import itertools
+import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,11 +13,19 @@ from crew.domain.rows.run import Run
 from crew.domain.rules import Rules
 from crew.find_crew import load_folder
 from crew.store.database import Database, open_database
-from crew.store.kept_values import find_index, first_setting, keep_index, keep_setting, setting
+from crew.store.kept_values import (
+    find_index,
+    first_setting,
+    index_text,
+    keep_index,
+    keep_setting,
+    parsed_index,
+    setting,
+)
 from crew.store.place_record import Place, Standing, keep_place, read_place, standing
 from crew.system.crash_points import effect
 from crew.system.private_files import close_to_others, ensure_pipe, make_private_folder
-from crew.tasks.source_snapshot import Snapshot
+from crew.tasks.source_snapshot import Items, Snapshot
 from crew.tasks.task_source import TaskSource, open_source
 
 if TYPE_CHECKING:
@@ -113,10 +122,24 @@ class Workplace:
 
     @functools.cached_property
     def db(self) -> Database:
-        return open_database(self.database_file)
+        db = open_database(self.database_file)
+        self.__dict__["opened_file"] = file_number(self.database_file)
+        return db
+
+    @functools.cached_property
+    def opened_file(self) -> tuple[int, int] | None:
+        """Which file this process has open as its database, if any."""
+        return None
+
+    @property
+    def has_lost_folder(self) -> bool:
+        """Whether the open database was deleted, most likely with all of `.crew`."""
+        opened = self.opened_file
+        return opened is not None and file_number(self.database_file) != opened
 
     def close_database(self) -> None:
         """Close the database, so that its file can be replaced; the next use opens it again."""
+        self.__dict__.pop("opened_file", None)
         if (db := self.__dict__.pop("db", None)) is not None:
             db.close()
 
@@ -285,10 +308,29 @@ class Workplace:
                 keep_index(self.db, self._index_name, now.rows())
         return now
 
+    def index_text(self) -> bytes:
+        """The tasks of the source as they were read last; `known_items` reads it."""
+        return index_text(self.db, self._index_name)
+
     @property
     def _index_name(self) -> str:
         tasks = self.settings.tasks
         return f"{tasks.source}:{tasks.namespace}"
+
+
+def file_number(file: Path) -> tuple[int, int] | None:
+    """What tells a file from another one of its name; None if there is none."""
+    try:
+        found = os.stat(file)  # noqa: PTH116 - at every look of a runner
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def known_items(index: bytes) -> Items:
+    """The tasks in a stored index."""
+    rows = parsed_index(index)
+    return Snapshot.from_rows(rows).by_id if rows is not None else Items({})
 
 
 def rules_from(settings: "Settings") -> Rules:
@@ -383,7 +425,7 @@ def make_workplace(start: Path) -> Workplace:
 
     repo = usable_repository(start)
     workplace = Workplace(root=repo.root)
-    _make_folders(workplace)
+    make_folders(workplace)
     exclude_locally(repo, EXCLUDED)
     workplace.source.ensure()
     crew = workplace.repo_id  # makes the database and the name in it
@@ -399,7 +441,7 @@ def _inside(folder: Path, name: str) -> Path:
 
 
 @effect("crew.init")
-def _make_folders(workplace: Workplace) -> None:
+def make_folders(workplace: Workplace) -> None:
     try:
         make_private_folder(workplace.logs)
         close_to_others(workplace.folder, besides=SHARED)

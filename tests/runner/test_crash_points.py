@@ -81,6 +81,7 @@ ELSEWHERE = {
         *("git.name_worktree", "git.link_repository", "git.move_journal"),
         "runner.drop_originals",
     ),
+    "front/test_cli_lost_folder.py": ("store.save_again",),
     "store/test_store_crashes.py": ("store.keep_place",),
     "front/test_cli_manager.py": ("runner.ask_door", "runner.answer_door"),
     "front/test_cli_lifecycle.py": ("runner.run_diff",),

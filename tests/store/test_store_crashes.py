@@ -111,8 +111,8 @@ for point in sys.argv[1:]:
     print(point, all_deaths_at(point), flush=True)
 """
 
-OF_SALVAGE = {"store.keep_damaged", "store.replace"}
-"""Killed in `test_salvage.py`: they need a damaged database."""
+OF_SALVAGE = {"store.keep_damaged", "store.replace", "store.save_again"}
+"""Killed in `test_salvage.py` and `test_cli_lost_folder.py`: they need a lost database."""
 EFFECT_NAMES = {name for name in EFFECTS if name.startswith("store.")} - OF_SALVAGE
 
 

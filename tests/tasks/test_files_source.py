@@ -330,3 +330,35 @@ def test_what_is_written_keeps_the_windows_line_ends(from_windows):
 def test_a_file_with_plain_line_ends_keeps_them(source):
     source.comment("1", NewComment(author="me", text="three", at=AT))
     assert b"\r" not in (source.folder / "1.md").read_bytes()
+
+
+def test_tasks_are_written_again_as_they_were_read(source, tmp_path):
+    new = NewTask(
+        title="Three: parts",
+        body="one\n\n---\n# Comment: 0\n\nno comment",
+        deps=("1",),
+        labels=("a", "b"),
+        priority=0,
+        parent="1",
+        agent="codex",
+        base="main",
+        issue=7,
+        skip_review=True,
+    )
+    source.add(new, at=AT)
+    source.comment("2", NewComment(author="me", text="a\n---\n# Comment: 1\n", at=AT, key="k"))
+    source.comment("2", NewComment(author="you", text="b", at=AT, kind="report"))
+    source.set_status("2", TaskState.IN_PROGRESS, at=AT)
+    before = source.scan().items
+    other = FilesSource(tmp_path / "other")
+    assert other.bring_back(before, last_id="9") == ["1", "2"]
+    assert other.scan().items == before
+    assert other.bring_back(before, last_id="9") == []
+    assert other.add(NewTask(title="next"), at=AT) == "10"
+
+
+def test_only_missing_tasks_are_written_again(source):
+    before = source.scan().items
+    (source.folder / "1.md").write_text(MARKDOWN.replace("Auth", "Another"))
+    assert source.bring_back(before, last_id="1") == []
+    assert source.show("1").title == "Another refactoring"

@@ -12,8 +12,10 @@ from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.frozen import frozen
 from crew.domain.requests import Request
 from crew.domain.scope import EVERYTHING, Scope
+from crew.domain.world import World
 from crew.runner.engine import Engine
 from crew.runner.interrupts import Interrupts
+from crew.runner.lost_folder import KeptFolder
 from crew.runner.notices.notices import telling_people
 from crew.runner.outside.local_machine import LocalOutside
 from crew.runner.requests.agent_door import agent_door
@@ -45,18 +47,27 @@ class RunnerOptions:
 
 
 def make_runner(
-    workplace: Workplace, options: RunnerOptions | None = None, *, epoch: int = 0
+    workplace: Workplace,
+    options: RunnerOptions | None = None,
+    *,
+    epoch: int = 0,
+    kept: KeptFolder | None = None,
 ) -> Runner:
     """Build a runner; the caller holds the lock."""
     options = options or RunnerOptions()
     workplace.repo_id  # noqa: B018 - read here, since threads must not touch the database
-    db, outside = workplace.db, LocalOutside(workplace)
+    db, outside, kept = workplace.db, LocalOutside(workplace), kept or KeptFolder(workplace)
+
+    def store(world: World, facts: Iterable[Fact]) -> World:
+        kept.check()
+        return record(db, world, facts)
+
     engine = Engine(
         outside=outside,
         rules=workplace.rules,
         epoch=epoch,
         world=load_world(db),
-        store=lambda world, facts: record(db, world, facts),
+        store=store,
         now=time.time,
         session_of=workplace.session_of,
         scope=options.scope,
@@ -66,6 +77,7 @@ def make_runner(
         outside=outside,
         engine=engine,
         tokens=Tokens(workplace.folder),
+        folder=kept,
         files=StateFiles(
             workplace=workplace, world=lambda: engine.world, failed=engine.wait_or_fail
         ),
@@ -94,11 +106,13 @@ def run_crew(
     beside: Companion = _nothing,
 ) -> Runner:
     """Take the lock and run; `prepare` may send a request first, for example to add agents."""
-    with holding_the_lock(workplace, role=RUNNER):
+    kept = KeptFolder(workplace)
+    kept.remember()
+    with kept.guarding(), holding_the_lock(workplace, role=RUNNER):
         epoch = int(setting(workplace.db, "epoch") or 0) + 1
         keep_setting(workplace.db, "epoch", str(epoch))
         repair_before_rows(workplace)
-        runner = make_runner(workplace, options, epoch=epoch)
+        runner = make_runner(workplace, options, epoch=epoch, kept=kept)
         prepare(runner)
         gc.freeze()  # what is loaded by now stays: to look at it again costs a fifth of a step
         asyncio.run(_run_with_signals(runner, beside))

@@ -5,7 +5,7 @@ import logging
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +26,7 @@ from crew.runner.arrivals import arrivals, keep_taken_in
 from crew.runner.engine import Engine
 from crew.runner.interrupts import SHARE_FOR_STEPS, Interrupts
 from crew.runner.kind_watch import KindWatch
+from crew.runner.lost_folder import FolderGone, KeptFolder
 from crew.runner.outside.local_machine import LocalOutside
 from crew.runner.outside.review_runs import is_open_review
 from crew.runner.requests.checked_requests import (
@@ -94,6 +95,7 @@ class Runner:
     readers: Readers = field(init=False)
     kinds: KindWatch = field(init=False)
     last_words: LastWords = field(init=False)
+    folder: KeptFolder
     _stamp: object = None
     _blocked_since: float | None = None
 
@@ -126,11 +128,19 @@ class Runner:
             finally:
                 looking.cancel()
                 self.readers.leave()
-                with self._git_limited():
-                    await self.engine.shut_down()
-                    self.last_words.leave()
-                    await self.files.keep_last()
+                await self._leave()
+
+    async def _leave(self) -> None:
+        """End every command, and write the last state."""
+        with self._git_limited():
+            await self.engine.shut_down()
+            self.last_words.leave()
+            if self.workplace.has_lost_folder:  # it is written again once everything has ended
+                with suppress(CrewError, OSError):
                     await self.outside.tidy()
+                return
+            await self.files.keep_last()
+            await self.outside.tidy()
 
     @contextmanager
     def _git_limited(self) -> Iterator[None]:
@@ -154,14 +164,25 @@ class Runner:
     def take_in(self) -> None:
         """Bring the world up to date with the task source; reads only what changed."""
         stamp = self.workplace.source.stamp()
-        if stamp == self._stamp:
+        if stamp == self._stamp or self._is_folder_gone():
             return
+        before = self.workplace.index_text()
         facts = arrivals(self.workplace, self.engine.world)
+        self.folder.notice(facts, before)
         self._stamp = stamp
         if facts:
             self.engine.record(facts)
         if self.engine.world.tasks:
             self.workplace.keep_source()
+
+    def _is_folder_gone(self) -> bool:
+        """Whether `.crew` was deleted; then the runner ends, and writes it again."""
+        try:
+            self.folder.check()
+        except FolderGone as gone:
+            self.engine.fail(gone)
+            return True
+        return False
 
     def look_at_terminals(self) -> None:
         """Record terminals that ended without a report, as when their server was killed."""
@@ -348,7 +369,10 @@ class Runner:
     async def _look_now_and_then(self) -> None:
         """Read the task source; the longer a read takes, the rarer it is."""
         while True:
+            if self._is_folder_gone():
+                return
             began = time.monotonic()
+            self.folder.remember()
             self._guarded(self.kinds.look)
             self._guarded(self.hear_requests)
             self._guarded(self.take_in)

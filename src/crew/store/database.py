@@ -11,6 +11,7 @@ from weakref import WeakSet
 
 from crew.domain.kernel.errors import CrewError, TryLater
 from crew.store.schema import MIGRATIONS
+from crew.system.atomic_files import put_in_place
 from crew.system.crash_points import effect
 from crew.system.full_disk import has_no_room, is_disk_full
 from crew.system.private_files import FILE_MODE, is_on_read_only_disk
@@ -19,6 +20,8 @@ LOCK_WAIT_S = 10.0
 REBUILD = "`crew stop`, then `crew doctor --repair` makes it again from its facts"
 DAMAGED = "damaged"
 """The code of a failure that only `salvage` can repair."""
+MADE_MEANWHILE = "made-meanwhile"
+"""The ending of a database that another process made in the place of a deleted one."""
 _UNDECODABLE = "Could not decode to UTF-8"
 
 
@@ -144,6 +147,25 @@ def _apply_migrations(db: Database) -> None:
             for statement in statements:
                 db.execute(statement)
         db.execute(f"PRAGMA user_version={len(MIGRATIONS)}")
+
+
+@effect("store.save_again")
+def save_again(db: Database, path: Path) -> None:
+    """Write what an open database holds to a new file, such as after its own was deleted.
+
+    The connection is closed before the file has its name: at its end, SQLite deletes the log of
+    late changes that has the name of its own.
+    """
+    fresh = path.with_name(f"{path.name}.new")
+    with translated(path):
+        fresh.unlink(missing_ok=True)
+        _make_private(fresh)
+        with closing(sqlite3.connect(fresh)) as copy:
+            db.backup(copy)
+        db.close()
+    if path.exists():
+        put_in_place(path, path.with_name(f"{path.name}.{MADE_MEANWHILE}"))
+    put_in_place(fresh, path)
 
 
 def check_whole(db: Database) -> None:

@@ -128,10 +128,19 @@ def keep_index(db: Database, source: str, index: Any) -> None:
 
 def find_index(db: Database, source: str) -> Any | None:
     """The stored task index; None if there is none, or if it is damaged: it is made again."""
+    return parsed_index(index_text(db, source))
+
+
+def index_text(db: Database, source: str) -> bytes:
+    """The stored task index as it is stored; empty if there is none."""
     query = "SELECT CAST(value AS BLOB) FROM task_index WHERE source = ?"
     with translated():
         found = db.execute(query, (source,)).fetchone()
+    return bytes(found[0]) if found else b""
+
+
+def parsed_index(text: bytes) -> Any | None:
     try:
-        return json.loads(found[0]) if found else None
+        return json.loads(text) if text else None
     except ValueError:
         return None

@@ -18,10 +18,14 @@ OPEN_TO_OTHERS = 0o077
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make a folder and its missing parents. Existing ones stay as they are."""
+    """Make a folder and its missing parents. Existing ones stay as they are.
+
+    The repository of a `.crew` is not made: it was moved or deleted while crew ran.
+    """
     if folder.is_dir():
         return
-    make_private_folder(folder.parent)
+    if folder.name != ".crew":
+        make_private_folder(folder.parent)
     try:
         folder.mkdir(mode=FOLDER_MODE)
     except FileExistsError:

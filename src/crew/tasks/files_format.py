@@ -8,7 +8,7 @@ from crew.domain.rows.task_item import DEFAULT_PRIORITY, TaskItem
 from crew.domain.rows.terms import Terms, read_terms
 from crew.tasks import comment_blocks, front_matter, json_text, timestamps
 from crew.tasks.front_matter import FrontMatter
-from crew.tasks.task_source import NewTask, TaskChanges
+from crew.tasks.task_source import NewComment, NewTask, TaskChanges
 
 SCHEMA = 1
 STATUS_VERSION = 2
@@ -151,6 +151,40 @@ def new_meta(new: NewTask, *, at: float) -> str:
 def new_extras(*, deps: tuple[str, ...], priority: int, terms: Terms = ()) -> str:
     fields = {"schema": SCHEMA, "deps": list(deps), "priority": priority}
     return json_text.dump({**fields, "terms": dict(terms) or None})
+
+
+def texts_of(item: TaskItem) -> dict[str, str]:
+    """The files of a task by their names, the `.md` last: what was read of it, written again."""
+    new = NewTask(
+        title=item.title,
+        body=item.body,
+        labels=item.labels,
+        parent=item.parent,
+        agent=item.agent,
+        base=item.base,
+        issue=item.issue,
+        skip_review=item.skip_review,
+    )
+    front = front_matter.parse(new_markdown(new))
+    for number, one in enumerate(item.comments):
+        comment = NewComment(
+            author=one.author, text=one.text, at=one.at or 0.0, kind=one.kind, key=one.key
+        )
+        rest = comment_blocks.with_comment(front.rest, comment, index=number)
+        front = front.with_rest(rest)
+    lifecycle = {
+        "status": str(item.status),
+        "started": timestamps.to_text(item.started) if item.started else None,
+        "review_count": item.review_count,
+    }
+    meta = changed_meta(new_meta(new, at=item.created or 0.0), lifecycle)
+    extras = new_extras(deps=item.deps, priority=item.priority, terms=item.terms)
+    has_extras = item.deps or item.terms or item.priority != DEFAULT_PRIORITY
+    return {
+        **({f"{item.id}.crew.json": extras} if has_extras else {}),
+        f"{item.id}.meta.json": meta,
+        f"{item.id}.md": front.text(),
+    }
 
 
 def changed_markdown(markdown: str, changes: TaskChanges) -> str:

@@ -21,7 +21,7 @@ would mistake a second task with a known number for the first one.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -124,6 +124,17 @@ class FilesSource:
             self._keep_next_id(first + count)
             task_folder.write_batch(self._batch, self.folder, files)
         return ids
+
+    def bring_back(self, items: Iterable[TaskItem], *, last_id: str) -> list[str]:
+        self.ensure()
+        with self._exclusive():
+            missing = [one for one in items if not self._path(one.id, ".md").exists()]
+            for item in missing:
+                for name, text in files_format.texts_of(item).items():
+                    task_folder.write_text(self.folder / name, text)
+            task_folder.write_text(self._last_id, last_id, is_private=True)
+            self._keep_next_id(max(self._first_unused(), int(last_id) + 1))
+        return [one.id for one in missing]
 
     def edit(self, task: str, changes: TaskChanges) -> None:
         changes = checked_changes(changes)

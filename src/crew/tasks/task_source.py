@@ -132,6 +132,17 @@ class BatchSource(Protocol):
         """Create that many tasks. `make` gets their ids, so that tasks can name each other."""
 
 
+@runtime_checkable
+class RestorableSource(Protocol):
+    """A source whose files crew can write again after somebody deleted all of them."""
+
+    def bring_back(self, items: Iterable[TaskItem], *, last_id: str) -> list[str]:
+        """Write the missing ones of these tasks under their ids, and return these.
+
+        `last_id` is the newest id that was ever given: no other task gets it again.
+        """
+
+
 def open_source(name: str, repo_root: Path, *, namespace: str = "default") -> TaskSource:
     """Open the source called `name` for this repository. Opening creates nothing."""
     make = _load(BUILT_IN[name]) if name in BUILT_IN else _load_plugin(name)
