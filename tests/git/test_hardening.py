@@ -34,8 +34,10 @@ def git_dir(tmp_path) -> Path:
 
 
 def listing(*entries):
-    """As `git config --list --show-origin -z` prints it: an origin, a key and its value."""
-    return b"".join(f"{origin}\0{key}\n{value}\0".encode() for origin, key, value in entries)
+    """As `git config` lists it: a scope, an origin, and a key with its value."""
+    return b"".join(
+        f"global\0{origin}\0{key}\n{value}\0".encode() for origin, key, value in entries
+    )
 
 
 def parsed(git_dir, *entries):

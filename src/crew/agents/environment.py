@@ -20,6 +20,8 @@ _GIT = {
     "GIT_CONFIG_KEY_1": "maintenance.auto",
     "GIT_CONFIG_VALUE_1": "false",
     "GIT_EDITOR": "true",
+    "GIT_SEQUENCE_EDITOR": "true",
+    "GIT_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",
 }
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from crew.domain.kernel.errors import CrewError, TimedOut
 from crew.domain.kernel.frozen import frozen
 from crew.git import hardening, killed_git, spawn_git
-from crew.git.hardening import Configured
+from crew.git.hardening import Configured, Setting
 from crew.git.spawn_git import StartedGit
 
 if TYPE_CHECKING:
@@ -247,6 +247,11 @@ def handed_on_settings(where: Path) -> Mapping[str, str]:
     return _configured(where, {}).handed_on
 
 
+def persons_settings(where: Path) -> tuple[Setting, ...]:
+    """Everything that a person's files set for this repository, in git's order."""
+    return _configured(where, {}).settings
+
+
 def lfs_wanted(where: Path) -> hardening.LfsWanted | None:
     """Which contents of git-lfs a person wants here; None unless it is configured and installed."""
     configured = _configured(where, {})
@@ -305,7 +310,7 @@ def _configured(where: Path, env: Mapping[str, str]) -> Configured:
     before = hardening.stamp_of(standard)
     listing = _run(
         where,
-        ("config", "--list", "--show-origin", "-z"),
+        ("config", "--list", "--show-scope", "--show-origin", "-z"),
         env=hardening.environment(hardening.FIXED, env),
     )
     if listing.code < 0:  # an unread setting could run a program

@@ -9,7 +9,7 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from crew.domain.kernel.frozen import frozen
 from crew.system.foreign_files import NotBelieved, read_foreign
@@ -71,10 +71,13 @@ _LFS_CHOSEN = ("lfs.fetchinclude", "lfs.fetchexclude")
 _HANDED_ON = re.compile(
     r"core\.(autocrlf|eol|filemode|ignorecase|symlinks|precomposeunicode|excludesfile"
     r"|attributesfile|whitespace|quotepath|hookspath|sparsecheckout(cone)?)"
-    r"|commit\.(template|cleanup)|extensions\.objectformat|i18n\..*|init\.defaultbranch"
+    r"|commit\.cleanup|extensions\.objectformat|i18n\..*|init\.defaultbranch"
     r"|merge\.(conflictstyle|renames|directoryrenames)|(filter|diff|merge|alias)\..*\..*|alias\.[^.]*",
 )
 """What a person sets for this repository and their agents need too: no remotes, no credentials."""
+
+_PLACES = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
+"""The variables that say where a person keeps settings. Crew's own still win over those."""
 
 _LONGEST_POINTER = 8192
 _PROMISES = re.compile(r"remote\.(.*)\.promisor")
@@ -83,6 +86,15 @@ _FALSE = {"false", "no", "off", "0"}
 
 LfsWanted = Literal["all", "some", "none"]
 """Which contents of git-lfs a person has files filled with; of `some`, not all need to be here."""
+
+
+class Setting(NamedTuple):
+    """One value of the configuration, the file that sets it, and that file's scope."""
+
+    scope: str
+    origin: Path
+    key: str
+    value: str
 
 
 @frozen
@@ -98,6 +110,7 @@ class Configured:
     files: tuple[Path, ...]
     handed_on: Mapping[str, str]  # the person's settings that hold in a task's own repository too
     promising: tuple[str, ...]  # the remotes that promise objects that are not here
+    settings: tuple[Setting, ...] = ()  # everything that files set, in git's order
 
 
 def guarded(args: tuple[str, ...]) -> tuple[str, ...]:
@@ -108,19 +121,22 @@ def guarded(args: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def parse_listing(listing: bytes, *, cwd: Path, git_dir: Path | None) -> Configured:
-    """Parse `git config --list --show-origin -z`: pairs of an origin, and a key with its value."""
+    """Parse `git config --list --show-scope --show-origin -z`: scope, origin, key with value."""
     parts = os.fsdecode(listing).split("\0")
     values: dict[str, str] = {}
     handed_on: dict[str, str] = {}
+    settings: list[Setting] = []
     own = [] if git_dir is None else [file.resolve() for file in _config_files(git_dir)]
     files: dict[Path, None] = dict.fromkeys(standard_files(git_dir))
-    for origin, entry in zip(parts[::2], parts[1::2], strict=False):
-        key, _, value = entry.partition("\n")
+    for scope, origin, entry in zip(parts[::3], parts[1::3], parts[2::3], strict=False):
+        key, has_value, value = entry.partition("\n")
+        value = value if has_value else "true"
         values[key] = value
         is_own = origin.startswith("file:") and (cwd / origin[5:]).resolve() in own
         if key.startswith("user.") or (is_own and _HANDED_ON.fullmatch(key)):
             handed_on[key] = value
         if origin.startswith("file:"):
+            settings.append(Setting(scope, cwd / origin[5:], key, value))
             files.update(dict.fromkeys(_files_named(cwd / origin[5:], key, value)))
             if key.startswith("includeif.") and git_dir is not None:
                 files[git_dir / "HEAD"] = None
@@ -134,15 +150,24 @@ def parse_listing(listing: bytes, *, cwd: Path, git_dir: Path | None) -> Configu
         files=tuple(files),
         handed_on=handed_on,
         promising=tuple(_promising(values)),
+        settings=tuple(settings),
     )
 
 
 def standard_files(git_dir: Path | None) -> tuple[Path, ...]:
     """The files that git reads if they exist."""
-    home = Path(os.environ.get("HOME") or "/")
-    config_home = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
     own = () if git_dir is None else _config_files(git_dir)
-    return (Path("/etc/gitconfig"), config_home / "git" / "config", home / ".gitconfig", *own)
+    system = Path(os.environ.get("GIT_CONFIG_SYSTEM") or "/etc/gitconfig")
+    return (system, *persons_files(os.environ), *own)
+
+
+def persons_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """The files with a person's settings for all repositories, if they exist."""
+    if (named := environ.get("GIT_CONFIG_GLOBAL")) is not None:
+        return (Path(named),) if named else ()
+    home = Path(environ.get("HOME") or "/")
+    config_home = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
+    return (config_home / "git" / "config", home / ".gitconfig")
 
 
 def _config_files(git_dir: Path) -> tuple[Path, Path]:
@@ -163,7 +188,8 @@ def stamp_of(files: Iterable[Path | str]) -> tuple[tuple[int, ...], ...]:
 
 def environment(settings: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, str]:
     """The caller's environment without git's variables, which would override the directory."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    kept = os.environ.items()
+    clean = {name: it for name, it in kept if not name.startswith("GIT_") or name in _PLACES}
     clean.pop("SSH_ASKPASS", None)
     clean.pop("LANGUAGE", None)
     clean |= {

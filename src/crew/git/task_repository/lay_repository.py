@@ -32,6 +32,12 @@ from crew.system.crash_points import effect
 from crew.system.foreign_folders import write_below
 
 _UNFINISHED = "repository.crew-new"
+_WITHOUT_PERSON = {
+    **dict.fromkeys(("commit.gpgsign", "tag.gpgsign", "tag.forcesignannotated"), "false"),
+    **dict.fromkeys(("merge.verifysignatures", "log.showsignature", "core.fsmonitor"), "false"),
+    **dict.fromkeys(("core.editor", "sequence.editor"), "true"),  # the program that changes nothing
+}
+"""What holds here whatever a person sets: no key and no editor of theirs is there."""
 FOLDERS = ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info")
 _LARGEST_LOG = 20_000_000
 _LARGEST_OF_PERSON = 1_000_000_000
@@ -149,11 +155,13 @@ def _config(repo: Repository) -> str:
         "core.bare": "false",
         "core.logallrefupdates": "true",
         "submodule.active": ".",
+        **_WITHOUT_PERSON,
     }
-    return "".join(_setting(key, value) for key, value in sorted(shared.items()))
+    return "".join(config_entry(key, value) for key, value in sorted(shared.items()))
 
 
-def _setting(key: str, value: str) -> str:
+def config_entry(key: str, value: str) -> str:
+    """A setting as a file of git's configuration has it."""
     section, _, rest = key.partition(".")
     middle, dot, name = rest.rpartition(".")
     title = f"{section} {_quoted(middle)}" if dot else section

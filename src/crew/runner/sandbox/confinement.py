@@ -5,6 +5,7 @@ folders and sockets do not exist in the sandbox, except for what is listed here.
 """
 
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -15,12 +16,15 @@ from crew.agents.environment import prompt_file, shim_folder
 from crew.agents.own_home import own_home
 from crew.config.model import AgentSettings
 from crew.domain.kernel.frozen import frozen
+from crew.git.hardening import standard_files
+from crew.git.shown_settings import shown_settings
 from crew.git.task_repository.agent_refs import agent_git_of
 from crew.git.worktrees import worktree_admin
 from crew.git.worktrees.submodules import module_dirs
 from crew.runner.outside.worktree_files import linked_folders
 from crew.runner.sandbox.home_parts import declared, files_named_in, program_folders
 from crew.runner.sandbox.listed_hosts import by_proxy
+from crew.system.atomic_files import has_content, write_file
 from crew.system.private_files import make_private_folder
 from crew.system.sandbox.allowed import Allowed
 from crew.trusted_config import unapproved_project_files
@@ -31,6 +35,9 @@ DOOR = "CREW_DOOR"
 
 MCP_URL = "CREW_MCP_URL"
 """The variable with the address of crew's own tools."""
+
+SHOWN_SETTINGS = "gitconfig"
+"""In `.crew`: the git settings of the person that programs in a sandbox see."""
 
 _TEMPORARY = tuple(map(Path, ("/tmp", "/var/tmp", "/dev/shm", "/run")))  # noqa: S108
 """Each program gets its own."""
@@ -171,6 +178,7 @@ def _allowed(workplace: Workplace, place: _Place) -> Allowed:
     own = (place.folder,) if place.may_write else ()
     seen = () if place.may_write else (place.folder,)
     git = _git_folders(workplace, place)
+    persons = _persons_settings(workplace, place.environ, is_linked=bool(git.held))
     return replace(
         limits,
         has_terminal=place.has_terminal,
@@ -182,6 +190,7 @@ def _allowed(workplace: Workplace, place: _Place) -> Allowed:
             *program_folders(place.environ),
             *place.readable,
             *git.readable,
+            *persons.readable,
             *_named(workplace, settings.allow_read),
         ),
         writable=(
@@ -192,8 +201,42 @@ def _allowed(workplace: Workplace, place: _Place) -> Allowed:
         ),
         held=(*seen, *git.held, *linked_folders(workplace.root, workplace.settings.worktree)),
         copied=place.copied,
+        stand_ins=persons.stand_ins,
         sockets=place.sockets,
     )
+
+
+@frozen
+class _PersonsSettings:
+    """What programs see of the person's git settings: a file of crew in place of each of theirs."""
+
+    readable: tuple[Path, ...] = ()
+    stand_ins: tuple[tuple[Path, Path], ...] = ()
+
+
+def _persons_settings(
+    workplace: Workplace, environ: Mapping[str, str], *, is_linked: bool
+) -> _PersonsSettings:
+    """Nothing stands in for a file that `allow_read` names, nor on macOS, which has no mounts."""
+    shown = shown_settings(workplace.repo)
+    home = Path(environ.get("HOME") or "/")
+    readable = tuple(home / Path(name).expanduser() for name in shown.text_files)
+    if sys.platform == "darwin" or not workplace.folder.is_dir():
+        return _PersonsSettings(readable=readable)
+    file = _written(workplace.folder / SHOWN_SETTINGS, shown.content)
+    stand_ins = [(path, file) for path in standard_files(None)]
+    if is_linked:
+        own = _written(workplace.folder / f"{SHOWN_SETTINGS}-linked", shown.own)
+        stand_ins.append((workplace.repo.common_dir / "config", own))
+    allowed = {*_named(workplace, workplace.settings.sandbox.allow_read)}
+    wanted = tuple(pair for pair in stand_ins if pair[0] not in allowed)
+    return _PersonsSettings(readable=readable, stand_ins=wanted)
+
+
+def _written(file: Path, content: bytes) -> Path:
+    if not has_content(file, content):
+        write_file(file, content, mode=0o600)
+    return file
 
 
 def _hidden(workplace: Workplace, environ: Mapping[str, str]) -> tuple[Path, ...]:

@@ -25,6 +25,7 @@ class Allowed:
     held: tuple[Path, ...] = ()  # at most readable, also in a writable folder
     empty: tuple[Path, ...] = ()  # folders of its own, empty at first; a file becomes unreadable
     copied: tuple[Path, ...] = ()  # files of which it gets a copy that it may change
+    stand_ins: tuple[tuple[Path, Path], ...] = ()  # a file, and the one that is read in its place
     sockets: tuple[Path, ...] = ()  # unix sockets to which it may connect; it sees their folders
     has_own_devices: bool = False  # /dev has only the harmless ones
     has_network: bool = True

@@ -9,6 +9,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from dataclasses import replace
 from enum import IntEnum
 from functools import lru_cache
 from pathlib import Path
@@ -72,6 +73,7 @@ def current_mounts(allowed: Allowed) -> tuple[Mount, ...]:
         *(_place(path.parent) for path in allowed.all_sockets),
         *map(_place, allowed.writable),
         *map(_place, allowed.held),
+        *(_place(path) for pair in allowed.stand_ins for path in pair),
     )
     return _mounts_at(allowed, places)
 
@@ -89,7 +91,11 @@ def _places_in(readable: tuple[Path, ...], period: int) -> tuple[_Place, ...]:
 @lru_cache(maxsize=256)
 def _mounts_at(allowed: Allowed, places: tuple[_Place, ...]) -> tuple[Mount, ...]:
     """Each task has a folder of its own, and all other paths in common: those are found once."""
-    known = dict(zip((path for path, _ in _rules(allowed)), places, strict=True))
+    named = (
+        *(path for path, _ in _rules(allowed)),
+        *(one for two in allowed.stand_ins for one in two),
+    )
+    known = dict(zip(named, places, strict=True))
     return mounts_of(allowed, lambda path: _found_at(path, known[path]))
 
 
@@ -127,6 +133,11 @@ def mounts_of(allowed: Allowed, find: Find = find) -> tuple[Mount, ...]:
         known = mounts.get(mount.at)
         if known is None or mount.access > known.access:
             mounts[mount.at] = mount
+    for path, other in allowed.stand_ins:
+        place, stand_in = find(path) or _missing(path, emptied), find(other)
+        if place and stand_in and not place.is_folder:
+            mount = _mount(path, Access.HELD, place, emptied, brought)
+            mounts[mount.at] = replace(mount, source=stand_in.real)
     return tuple(_needed(sorted(mounts.values(), key=lambda one: (len(one.at.parts), one.at))))
 
 
@@ -163,6 +174,11 @@ def _mount(
     if access is Access.COPY and at != named:
         access = Access.READ  # only a folder of the sandbox has room for a copy
     return Mount(access=access, source=found.real, at=at, is_folder=found.is_folder)
+
+
+def _missing(path: Path, emptied: Container[_Parts]) -> Found | None:
+    """A file that is not on the disk: an empty folder of the sandbox has room for it."""
+    return Found(real=path, is_folder=False) if path.parent.parts in emptied else None
 
 
 def _folders_above(path: Path) -> Iterator[_Parts]:
