@@ -18,10 +18,12 @@ from crew.domain.merging.merge_outcomes import (
     held_up,
     landings_lost,
     prefix_landed,
+    signed,
     target_moved,
 )
 from crew.domain.merging.merge_plan import plan_queues, send_back
 from crew.domain.merging.merge_reports import Assembled, Conflicting, Delivered, MergeResult, Tips
+from crew.domain.merging.queue_search import believed_tips, prefix_to_land
 from crew.domain.rows.merge_queue import OVERTAKEN_LIMIT, Candidate
 from crew.domain.rows.merge_queue import TestResult as Result
 from crew.domain.rows.task import TaskState
@@ -178,7 +180,8 @@ def test_what_holds_a_queue_up_is_recorded_once():
 
 def test_landed_work_that_only_git_knows_gets_its_queue_back():
     world = given(queue_of())
-    assert [fact.subject for fact in found(world, {"main": "x", "dev": "y"}, at=2.0)] == ["dev"]
+    tips = {name: Tips(integration="x", target="x") for name in ("main", "dev")}
+    assert [fact.subject for fact in found(world, tips, at=2.0)] == ["dev"]
 
 
 # A task that got another target in the meantime
@@ -208,7 +211,7 @@ def test_what_was_built_of_it_for_the_old_target_changes_nothing_for_it():
     merge = MergeResult(conflicts=("a",))
     for changes in (
         {"landed": ((task, "base"),)},
-        {"conflicts": (Conflicting(task=task, merge=merge, sides=()),)},
+        {"conflicts": (Conflicting(task=task, merge=merge, sides=(), onto="base"),)},
         {"refused": ((task, "a submodule"),)},
     ):
         assert built(world, **changes).tasks["1"] == world.tasks["1"]
@@ -219,3 +222,33 @@ def test_a_landing_that_was_under_way_is_where_the_task_has_landed():
     world = moved_away()
     now = after(world, prefix_landed(world, world.queues["main"], 1, at=2.0))
     assert (now.tasks["1"].landed_commit, now.tasks["1"].target) == ("base+1", "main")
+
+
+def test_signed_merges_take_the_place_of_those_that_were_tested():
+    results = (Result("base+1", True, 1, ""), Result("base+1+2", False, 1, "red"))
+    world = given(queue_of("1", "2", results=results), *queued("1", "2"))
+    placed = {"base+1": "signed 1", "base+1+2": "on signed 1"}
+    now = after(world, signed(world.queues["main"], placed, at=2.0)).queues["main"]
+    assert [one.commit for one in now.chain] == ["signed 1", "on signed 1"]
+    assert [(one.commit, one.passed) for one in now.results] == [
+        ("signed 1", True),
+        ("on signed 1", False),
+    ]
+    assert prefix_to_land(now) == 1
+    assert "signed 1" in believed_tips(now)
+
+
+def test_a_test_under_way_counts_for_the_commit_that_took_the_place_of_its_own():
+    world = given(queue_of("1", "2"), *queued("1", "2"))
+    first = {"base+1": "signed 1", "base+1+2": "on signed 1"}
+    world = after(world, signed(world.queues["main"], first, at=2.0))
+    second = {"on signed 1": "signed 2"}
+    world = after(world, signed(world.queues["main"], second, at=3.0))
+    green = GateResult(passed=True, output="", command="")
+    world = after(world, candidate_tested(world.queues["main"], "base+1+2", green, at=4.0))
+    assert [one.commit for one in world.queues["main"].results] == ["signed 2"]
+    assert world.queues["main"].name_of("base+1") == "signed 1"
+
+
+def test_nothing_signed_is_no_fact():
+    assert signed(queue_of("1"), {}, at=2.0) == []

@@ -70,6 +70,7 @@ ELSEWHERE = {
     "git/test_special_files.py": ("git.drop_special_file",),
     "git/test_refused_files.py": ("git.open_closed",),
     "runner/test_notices.py": ("notices.post",),
+    "runner/test_signed_merges.py": ("git.sign_merge",),
     "system/test_private_files.py": ("files.set_aside",),
     "store/test_salvage.py": ("store.keep_damaged", "store.replace"),
     "system/test_bounded_log.py": ("agents.shorten_log",),

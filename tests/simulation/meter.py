@@ -38,7 +38,7 @@ PROSE = frozenset(
 FORMER: Mapping[str, str] = {}
 """Kinds, triggers and fields that were renamed, each with the name the record was made with."""
 
-LATER = frozenset(["unjudged", "merge_kept", "merge_refused", "merge_accepted"])
+LATER = frozenset(["unjudged", "merge_kept", "merge_refused", "merge_accepted", "placed"])
 """Fields that were added since the record was made: a fact that has no others does not count."""
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from crew.domain.kernel.errors import Conflict
 from crew.domain.merging.conflict_text import Hunks, Sides
-from crew.domain.merging.merge_reports import Delivered, MergeResult, Rewrite, Tips
+from crew.domain.merging.merge_reports import Delivered, MergeResult, Rewrite, Signed, Tips
 from crew.domain.quests.item_tasks import ItemTask
 from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.rows.message import Message
@@ -441,6 +441,9 @@ class SimulatedOutside:
     async def merge_target(self, tips: Tips, target: str) -> MergeResult:
         commit, conflicts = self.state.repo.merge(tips.integration, tips.target, salt="upstream")
         return MergeResult(commit=commit, conflicts=conflicts)
+
+    async def signed(self, commits: tuple[str, ...], *, count: int) -> Signed:
+        return Signed()
 
     async def advance(self, target: str, *, to: str, expected: str) -> None:
         await self._effect()

@@ -8,7 +8,7 @@ import pytest
 
 from crew.domain.commands import Deliver, Kill, Land, Step
 from crew.domain.kernel.errors import Conflict
-from crew.domain.merging.merge_reports import Delivered, Tips
+from crew.domain.merging.merge_reports import Delivered, Signed, Tips
 from crew.domain.rows.agent import Agent, AgentState
 from crew.domain.rows.merge_queue import OVERTAKEN_LIMIT, Candidate, MergeQueue
 from crew.domain.rows.merge_queue import TestResult as Result
@@ -27,6 +27,9 @@ class Ref:
 
     def __init__(self, at):
         self.at = at
+
+    async def signed(self, commits, *, count):
+        return Signed()
 
     async def tips(self, target):
         return Tips(integration=self.at, target="base")
@@ -103,6 +106,9 @@ class Branch:
         state = "current" if self.target.startswith(self.integration) else "delivered"
         self.target = max(self.target, self.integration)
         return Delivered(state=state, commit=self.target)
+
+    async def signed(self, commits, *, count):
+        return Signed()
 
     async def tips(self, target):
         return Tips(integration=self.integration, target=self.target)

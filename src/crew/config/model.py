@@ -80,6 +80,7 @@ class MergeSettings:
     batch: int = whole(at_least=1)
     slots: int = whole(at_least=1)
     conflict: str = choice("agent", "ask")
+    sign: bool = flag()
 
 
 @frozen

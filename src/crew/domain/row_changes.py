@@ -132,6 +132,7 @@ class MergeQueueFields(TypedDict, total=False):
     offered: tuple[str, ...]
     dropped: tuple[Entry, ...]
     rewritten_at: float | None
+    placed: tuple[tuple[str, str], ...]
 
 
 class QuestionFields(TypedDict, total=False):

@@ -65,7 +65,7 @@ def run(
             if most is not None and len(output[0]) >= most:
                 os.killpg(pid, signal.SIGKILL)
         except BaseException:
-            os.kill(pid, signal.SIGKILL)
+            os.killpg(pid, signal.SIGKILL)  # with a program that it waits for, such as gpg
             reap(pid)
             raise
     code = reap(pid)

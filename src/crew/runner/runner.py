@@ -15,6 +15,7 @@ from crew.domain.kernel.errors import Conflict, CrewError, TryLater, UsageError
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.names import terminal_name
 from crew.domain.kernel.text import one_line
+from crew.domain.merging.queue_search import landing_waits
 from crew.domain.quests.council_stage import is_awaited
 from crew.domain.request_verbs import answer
 from crew.domain.requests import Answer, Request, parsed
@@ -339,7 +340,9 @@ class Runner:
         """Whether a checkout or a moving target has blocked delivery for too long to wait."""
         engine = self.engine
         queues = engine.world.queues.values()
-        is_outrun = bool(engine.held_up) or any(queue.is_outrun for queue in queues)
+        is_outrun = bool(engine.held_up) or any(
+            queue.is_outrun or landing_waits(queue) for queue in queues
+        )
         blocked = any(queue.waiting for queue in queues)
         if not blocked or not engine.is_quiet(ignoring=_OUTRUN if is_outrun else _BLOCKED):
             self._blocked_since = None

@@ -66,6 +66,7 @@ def assembled(
             target_seen=built.tips.target,
             offered=_offered(queue, built),
             upstream=False,
+            placed=tuple(pair for pair in queue.placed if pair[1] in built.commits),
             **_obstacle(queue, built.waiting),
         )
     )
@@ -136,8 +137,31 @@ def _landed(world: World, candidate: Candidate, target: str, *, at: float) -> li
 
 def candidate_tested(queue: MergeQueue, commit: str, gate: GateResult, *, at: float) -> list[Fact]:
     notes = "" if gate.passed else gate.output[-LONGEST_NOTES:]
-    result = TestResult(commit=commit, passed=gate.passed, times=1, notes=notes)
+    result = TestResult(commit=queue.name_of(commit), passed=gate.passed, times=1, notes=notes)
     return [noted(queue, "tested", at=at, results=tested(queue, result))]
+
+
+def signed(queue: MergeQueue, placed: Mapping[str, str], *, at: float) -> list[Fact]:
+    """Record the signed merges before one of them lands. Their content is what was tested.
+
+    A trial keeps the commits that it was made on. Nothing of it lands before it is in the queue.
+    """
+    if not placed:
+        return []
+    chain = (one._replace(commit=placed.get(one.commit, one.commit)) for one in queue.chain)
+    results = (one._replace(commit=placed.get(one.commit, one.commit)) for one in queue.results)
+    before = ((old, placed.get(new, new)) for old, new in queue.placed)
+    return [
+        noted(
+            queue,
+            "signed",
+            at=at,
+            base=placed.get(queue.base, queue.base),
+            chain=tuple(chain),
+            results=tuple(results),
+            placed=(*before, *placed.items()),
+        )
+    ]
 
 
 def prefix_landed(world: World, queue: MergeQueue, length: int, *, at: float) -> list[Fact]:
@@ -208,6 +232,7 @@ _AS_NEW: "MergeQueueFields" = {
     "upstream": False,
     "overtaken": 0,
     "target_seen": "",
+    "placed": (),
 }
 
 

@@ -128,7 +128,7 @@ def _queue_work(
         yield Assemble(subject=queue.id)
     if current and (queue.candidates or not queue.base_proven):
         tests = (key for key in busy if key.kind == CommandKind.TEST and key.subject == queue.id)
-        under_test = frozenset(key.commit for key in tests)
+        under_test = frozenset(queue.name_of(key.commit) for key in tests)
         for commit in commits_to_test(queue, rules, busy=under_test):
             yield TestCandidate(subject=queue.id, commit=commit)
 

@@ -45,6 +45,15 @@ class Rewrite:
 
 
 @frozen
+class Signed:
+    """The commits that take the place of others in the queue, or why no key signs them now."""
+
+    placed: tuple[tuple[str, str], ...] = ()
+    problem: str = ""
+    remedy: str = ""
+
+
+@frozen
 class Conflicting:
     """A task that does not merge with the commit `onto`, and both sides of the conflict."""
 

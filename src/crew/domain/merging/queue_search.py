@@ -74,6 +74,11 @@ def prefix_to_land(queue: MergeQueue) -> int | None:
     return 0 if lands_base else None
 
 
+def landing_waits(queue: MergeQueue) -> bool:
+    """Whether something stands in the way of a green prefix, such as a key that is locked."""
+    return bool(queue.waiting) and prefix_to_land(queue) is not None
+
+
 def culprit(queue: MergeQueue) -> tuple[Candidate | None, TestResult] | None:
     """The task that breaks the queue or its trial: red in two tests right after a green prefix.
 

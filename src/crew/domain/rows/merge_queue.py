@@ -82,7 +82,8 @@ class MergeQueue:
     trial; `cleared` are those in the queue that passed one. `target_seen` is where the target was
     when the queue was built; `upstream` means that it has moved since. `overtaken` counts how often
     it moved since the last delivery, before landed work was tested together with it. `is_shown`
-    means that the last delivery changed the files of a checkout, which happens rarely.
+    means that the last delivery changed the files of a checkout, which happens rarely. `placed` are
+    commits of the queue under the ids that they had before crew signed them, or what is below them.
 
     `last_seen` is the target as crew saw it last, whatever it did there. A target without it was
     rewritten by a person; while crew follows that, `rewriting` is what the target had. Then
@@ -127,6 +128,7 @@ class MergeQueue:
     offered: tuple[str, ...] = ()
     dropped: tuple[Entry, ...] = ()
     rewritten_at: float | None = None
+    placed: tuple[tuple[str, str], ...] = ()
 
     @property
     def main(self) -> Stack:
@@ -151,6 +153,10 @@ class MergeQueue:
     def is_outrun(self) -> bool:
         """Whether the target gets commits faster than they are tested together with landed work."""
         return self.overtaken >= OVERTAKEN_LIMIT
+
+    def name_of(self, commit: str) -> str:
+        """The id that a commit of the queue has now."""
+        return dict(self.placed).get(commit, commit)
 
     def result_of(self, commit: str) -> TestResult | None:
         return next((result for result in self.results if result.commit == commit), None)

@@ -216,13 +216,15 @@ async def land(ctx: Context, command: Command) -> list[Fact]:
     """Move the integration ref; an earlier try may have moved it and been killed afterwards."""
     queue = _queue(ctx, command)
     length = prefix_to_land(queue)
-    if length is None:
+    if length is None or await is_rewritten(ctx, queue.id):
         return []
+    waits = await _sign(ctx, queue, length)
+    if waits is not None:
+        return waits
+    queue = _queue(ctx, command)
     commit = queue.commit_at(length)
     tips = await ctx.outside.tips(queue.id)
     if tips.integration != commit:
-        if await is_rewritten(ctx, queue.id):
-            return []
         if not await _has_what_was_seen(ctx, queue, tips):
             return merge_outcomes.outdated(_queue(ctx, command), at=ctx.now())
         await _refuse_forged(ctx, tips, queue)
@@ -236,6 +238,23 @@ async def _has_what_was_seen(ctx: Context, queue: MergeQueue, tips: Tips) -> boo
     if not queue.target_seen or is_crews(ctx.world(), queue.id):
         return True
     return await ctx.outside.contains(ancestor=queue.target_seen, descendant=tips.target)
+
+
+async def _sign(ctx: Context, queue: MergeQueue, length: int) -> list[Fact] | None:
+    """Sign what lands and record that first, so that after a kill these very commits land.
+
+    If the key does not sign now, the facts that say so; the landing is then tried again.
+    """
+    is_own = queue.base not in (queue.integration, queue.target_seen)
+    commits = queue.main.commits if is_own else queue.main.commits[1:]
+    done = await ctx.outside.signed(commits, count=length + is_own)
+    queue = ctx.world().queues[queue.id]
+    if done.problem:
+        ctx.later(commands.Land(subject=queue.id), ctx.now() + ctx.rules.delivery_retry_s)
+        return merge_outcomes.held_up(queue, done.problem, done.remedy, at=ctx.now())
+    if facts := merge_outcomes.signed(queue, dict(done.placed), at=ctx.now()):
+        ctx.record(facts)
+    return None
 
 
 async def deliver(ctx: Context, command: Command) -> list[Fact]:

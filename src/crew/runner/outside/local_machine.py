@@ -11,7 +11,7 @@ from crew.agents.adapter import adapter_for
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.names import landed_ref
 from crew.domain.merging.conflict_text import Sides
-from crew.domain.merging.merge_reports import Delivered, MergeResult, Rewrite, Tips
+from crew.domain.merging.merge_reports import Delivered, MergeResult, Rewrite, Signed, Tips
 from crew.domain.quests.item_tasks import ItemTask
 from crew.domain.rows.channel import Member
 from crew.domain.rows.merge_queue import MergeQueue
@@ -36,6 +36,7 @@ from crew.git.killed_remains import clear_crews_locks, sweep_half_made
 from crew.git.merges import merges
 from crew.git.merges.conflict_sides import conflict_sides, dropped_sides
 from crew.git.merges.own_changes import only_merged
+from crew.git.merges.signing import CannotSign, sign_merges
 from crew.git.refs import advance
 from crew.git.repository import has_branch, ref_tip
 from crew.git.task_repository.shown_branches import is_newest_shown, show_newest
@@ -382,6 +383,18 @@ class LocalOutside:
             *("log", "--no-walk", "--format=%ct", tips.integration, tips.target),
         )
         return max(float(date) for date in dates.split())
+
+    async def signed(self, commits: tuple[str, ...], *, count: int) -> Signed:
+        if not self.workplace.settings.merge.sign:
+            return Signed()
+        try:
+            placed = await in_thread(sign_merges, self.workplace.repo, commits, count=count)
+        except CannotSign as locked:
+            return Signed(problem=locked.message, remedy=locked.hint)
+        for old, new in placed.items():
+            if known := self._parents.get(old):
+                self._parents[new] = (placed.get(known[0], known[0]), known[1])
+        return Signed(placed=tuple(placed.items()))
 
     async def advance(self, target: str, *, to: str, expected: str) -> None:
         await in_thread(advance, self.workplace.repo, landed_ref(target), to=to, expected=expected)

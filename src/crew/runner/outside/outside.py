@@ -6,7 +6,7 @@ from typing import Protocol
 from crew.agents.adapter import Controls
 from crew.domain.kernel.frozen import frozen
 from crew.domain.merging.conflict_text import Sides
-from crew.domain.merging.merge_reports import Delivered, MergeResult, Rewrite, Tips
+from crew.domain.merging.merge_reports import Delivered, MergeResult, Rewrite, Signed, Tips
 from crew.domain.quests.brief import Brief
 from crew.domain.quests.item_tasks import ItemTask
 from crew.domain.rows.channel import Channel, Member, Post
@@ -183,6 +183,12 @@ class Outside(Protocol):
 
     async def merge_target(self, tips: Tips, target: str) -> MergeResult:
         """Merge commits that others made on the target into the integration tip."""
+
+    async def signed(self, commits: tuple[str, ...], *, count: int) -> Signed:
+        """Sign the first `count` of these merges, each made on the one before it, if configured.
+
+        The others are made again on the signed ones.
+        """
 
     async def advance(self, target: str, *, to: str, expected: str) -> None:
         """Move the integration ref, unless another process moved it."""

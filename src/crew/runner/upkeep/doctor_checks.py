@@ -43,6 +43,7 @@ def examine(load_workplace: Callable[[], "Workplace"], *, repair: bool) -> Itera
     yield from submodules(workplace)
     yield from _guarded("git-lfs", lambda: large_files(workplace))
     yield from _guarded("readiness", lambda: readiness(workplace))
+    yield from _guarded("signing", lambda: signing(workplace))
     checks = dict(STATE_CHECKS)
     database = checks.pop("database")
     yield from _guarded("database", lambda: database(workplace, repair))
@@ -135,6 +136,30 @@ def readiness(workplace: "Workplace") -> Iterator[Finding]:
     if not found:
         message = f"agents can commit, in worktrees in {workplace.worktrees}"
         yield Finding(check="readiness", message=message)
+
+
+def signing(workplace: "Workplace") -> Iterator[Finding]:
+    """Whether the key works that signs crew's merges, or else that nothing is signed."""
+    from crew.git.merges.signing import check_signer  # noqa: PLC0415 - for the doctor only
+
+    if workplace.settings.merge.sign:
+        message = f"your key signs crew's merges ({check_signer(workplace.repo)})"
+        yield Finding(check="signing", message=message)
+    elif signs_nothing(workplace):
+        yield Finding(check="signing", message=UNSIGNED, fix=SIGN)
+
+
+def signs_nothing(workplace: "Workplace") -> bool:
+    """Whether the person's git signs commits, and crew and its agents do not."""
+    from crew.git.merges.signing import wants_signatures  # noqa: PLC0415 - for two commands only
+
+    return not workplace.settings.merge.sign and wants_signatures(workplace.repo)
+
+
+UNSIGNED = (
+    "git signs your commits; agents commit unsigned, since the sandbox does not have your key"
+)
+SIGN = "`crew config set merge.sign true` lets your key sign crew's own merges"
 
 
 def agents(workplace: "Workplace") -> Iterator[Finding]:

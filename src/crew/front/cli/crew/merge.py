@@ -10,6 +10,7 @@ import click
 from crew.domain.kernel.errors import CheckFailed, CrewError, TryLater
 from crew.domain.kernel.quotation import MARK
 from crew.domain.merging.merge_requests import accept_hint, waits_for_answer
+from crew.domain.merging.queue_search import landing_waits
 from crew.domain.requests import Request, find_task
 from crew.domain.rows.run import Ask, Run, RunState
 from crew.domain.rows.task import Task, TaskState
@@ -71,7 +72,7 @@ def merge(call: Call, subject: str, *, accept: bool) -> None:
         run = world.runs.get(now.run or "")
         if run is not None and run.state == RunState.REVIEWING:
             return not accept or run.question != ""
-        return now.state != TaskState.DONE or not _moves(world, now)
+        return now.state != TaskState.DONE or lands_later(world, now) or not _moves(world, now)
 
     with _narrated(call, workplace, task):
         ask(
@@ -157,7 +158,7 @@ def _why(run: Run) -> str:
 def _tell(call: Call, workplace: "Workplace", task: str) -> None:
     world = load_world(workplace.db)
     row = find_task(world, task)
-    if row.awaits_delivery:
+    if row.awaits_delivery or lands_later(world, row):
         raise late(world, row)
     if row.state == TaskState.DONE:
         raise _held_up(world, row)
@@ -212,11 +213,18 @@ def _held_up(world: World, task: Task) -> CrewError:
     )
 
 
-def late(world: World, task: Task) -> TryLater:
-    """The error for a task that has landed while its delivery still waits."""
+def lands_later(world: World, task: Task) -> bool:
+    """Whether a task in the merge queue waits for a person, such as for a key that is locked."""
     queue = world.queues.get(task.target)
+    return task.is_queued and queue is not None and landing_waits(queue)
+
+
+def late(world: World, task: Task) -> TryLater:
+    """The error for a task whose delivery or landing still waits."""
+    queue = world.queues.get(task.target)
+    words = "has landed, its delivery to" if task.awaits_delivery else "is tested, its landing in"
     return TryLater(
-        f"task {task.id} has landed, its delivery to {task.target} waits"
+        f"task {task.id} {words} {task.target} waits"
         + (f": {queue.waiting}" if queue is not None and queue.waiting else ""),
         hint=(queue.remedy if queue else "") or f"`crew merge {task.id}` delivers it",
     )

@@ -90,7 +90,7 @@ def _by_state(world: World, task: Task) -> str:
     if task.awaits_delivery:
         return f"it has landed and waits for its delivery to {task.target}"
     if task.state == TaskState.DONE:
-        return "it waits in the merge queue" if task.is_queued else no_commit(task)
+        return _in_the_queue(world, task) if task.is_queued else no_commit(task)
     if task.state == TaskState.IN_PROGRESS and is_held(world, task.id):
         return f"its items are not finished (crew quest show {task.id})"
     if outage := _outage(world, task):
@@ -98,6 +98,12 @@ def _by_state(world: World, task: Task) -> str:
     if task.state == TaskState.IN_PROGRESS:
         return "it is not finished"
     return "no agent took it" if world.crew else "there are no agents"
+
+
+def _in_the_queue(world: World, task: Task) -> str:
+    queue = world.queues.get(task.target)
+    why = f": {queue.waiting}" if queue is not None and queue.waiting else ""
+    return f"it waits in the merge queue{why}"
 
 
 def tell_leftovers(call: Call, world: World, left: list[Task]) -> None:

@@ -23,6 +23,7 @@ from crew.front.cli.setup.agent_needs import another_agent
 from crew.front.cli.setup.gate_notice import empty_submodules
 from crew.front.cli.setup.trust_command import tell_waiting
 from crew.runner.readiness import problems
+from crew.runner.upkeep.doctor_checks import SIGN, UNSIGNED, signs_nothing
 from crew.trusted_config import load_settings, proposals, remember_own
 from crew.workplace import Workplace, make_workplace, usable_repository
 
@@ -91,6 +92,7 @@ def _found(workplace: "Workplace") -> dict[str, Any]:
         "submodules": (workplace.root / ".gitmodules").exists(),
         "large_files": _large_files(workplace),
         "empty_submodules": list(workplace.empty_submodules),
+        "unsigned": signs_nothing(workplace),
         "agents": [{"name": a.name, "installed": missing_program(a) is None} for a in named],
         "worker": settings.agents.worker_default,
         "problems": [{"message": one.message, "fix": one.hint} for one in problems(workplace)],
@@ -141,6 +143,8 @@ def _notices(found: dict[str, Any]) -> Iterator[str]:
         yield f"modules: {words}"
     if found["large_files"]:
         yield f"git-lfs: {found['large_files']['problem']}; {found['large_files']['fix']}"
+    if found["unsigned"]:
+        yield f"signing: {UNSIGNED}; {SIGN}"
     if found["tasks"] == "files":
         yield (
             "git:     only .crew/tasks/ shows in `git status`: commit it to share the tasks, or "

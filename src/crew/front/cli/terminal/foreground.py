@@ -14,7 +14,7 @@ from crew.domain.scope import Scope
 from crew.domain.tasks.readiness import is_ready
 from crew.domain.world import World
 from crew.front.cli.call import Call
-from crew.front.cli.crew.merge import late
+from crew.front.cli.crew.merge import lands_later, late
 from crew.front.cli.crew.narration import narrated
 from crew.front.cli.crew.run_command import interrupts, open_log
 from crew.front.cli.crew.unfinished import why_not
@@ -111,7 +111,7 @@ def _is_at_rest(world: World, task: str) -> bool:
     if row.state in FINISHED or row.awaits_delivery:
         return row.state in FINISHED or _waits(world, row) != ""
     if row.is_queued:
-        return False
+        return lands_later(world, row)
     run = world.runs.get(row.run or "")
     if run is None or not run.is_live:
         return not is_ready(world, row, LEADS)
@@ -164,7 +164,7 @@ def _failure(world: World, task: Task, broken_off: int) -> CrewError:
         if broken_off == INTERRUPTED:
             return Interrupted("interrupted", hint=hint)
         return TryLater(f"task {task.id} was stopped before it was finished", hint=hint)
-    if task.awaits_delivery:
+    if task.awaits_delivery or lands_later(world, task):
         return late(world, task)
     why = line(why_not(world, task), limit=LONGEST_REASON)
     return CheckFailed(f"task {task.id} is not finished: {why}", hint=_hint(world, task))
