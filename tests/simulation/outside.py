@@ -163,6 +163,9 @@ class SimulatedOutside:
         nested = ("app",) if found.head in self.state.linked else ()
         return WorkSeen(head=found.head, uncommitted=tuple(sorted(found.dirty)), nested=nested)
 
+    async def refusal_of_commit(self, task: Task) -> str:
+        return ""
+
     async def said_done(self, _run: Run) -> bool:
         return False
 

@@ -13,7 +13,7 @@ from crew.system.private_files import make_private_folder
 from crew.system.processes.allowed_environment import allowed_environment
 
 # Git's garbage collection could delete objects that no ref points to yet.
-_GIT = {
+GIT_VARIABLES = {
     "GIT_CONFIG_COUNT": "2",
     "GIT_CONFIG_KEY_0": "gc.auto",
     "GIT_CONFIG_VALUE_0": "0",
@@ -36,7 +36,7 @@ def agent_environment(
     """
     environment = {
         **allowed_environment(caller),
-        **_GIT,
+        **GIT_VARIABLES,
         "CREW_AGENT": order.agent,
         "CREW_WORKTREE": str(order.worktree),
         "CREW_PROMPT_FILE": str(prompt_file(order)),

@@ -4,7 +4,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from crew.domain.kernel.frozen import frozen
-from crew.domain.kernel.quotation import LONGEST_NOTES, headline, quoted
+from crew.domain.kernel.quotation import LONGEST_NOTES, MARK, headline, quoted
 from crew.domain.rows.run import Ask
 from crew.domain.runs.lost_sides import LostSide, words_of
 
@@ -27,8 +27,8 @@ class Evidence:
     `refused` is why git refuses the commits; `unpushed` are submodules at commits that exist only
     there; `off_head` are commits of the task's branch that are
     not in what is checked out. `gate_passed` is None if the gate did not run; `review_notes` are
-    those of reviewers that failed it. `unfinished`: nobody has said that the work is finished, and
-    somebody must.
+    those of reviewers that failed it. `git_says` is why git refuses to commit what is uncommitted.
+    `unfinished`: nobody has said that the work is finished, and somebody must.
     """
 
     head: str
@@ -37,6 +37,7 @@ class Evidence:
     unpushed: tuple[str, ...] = ()
     off_head: tuple[str, ...] = ()
     uncommitted: tuple[str, ...] = ()
+    git_says: str = ""
     has_commits: bool = True
     lost_sides: tuple[LostSide, ...] = ()
     unmerged: bool = False
@@ -57,7 +58,7 @@ def complaint(evidence: Evidence) -> tuple[Ask | None, str]:
         (evidence.nested, Ask.NESTED, quoted(nested, most=LONGEST_NOTES)),
         (evidence.unpushed, Ask.UNPUSHED, _quoted_lines(evidence.unpushed)),
         (evidence.off_head, Ask.OFF_HEAD, _quoted_lines(evidence.off_head)),
-        (evidence.uncommitted, Ask.UNCOMMITTED, _quoted_lines(evidence.uncommitted[:200])),
+        (evidence.uncommitted, Ask.UNCOMMITTED, _uncommitted(evidence)),
         (evidence.unmerged, Ask.CONFLICT, ""),
         (evidence.lost_sides, Ask.LOST_SIDE, words_of(evidence.lost_sides)),
         (not evidence.has_commits, Ask.NOTHING_COMMITTED, ""),
@@ -72,6 +73,24 @@ def complaint(evidence: Evidence) -> tuple[Ask | None, str]:
 def refusal(evidence: Evidence, ask: Ask) -> "MergeAside":
     """The commit whose merge was refused, which a person may accept."""
     return {"merge_refused": evidence.head} if ask == Ask.LOST_SIDE else {}
+
+
+GIT_SAYS = "crew tried that commit in a copy, where no file can be changed, and git refused it:"
+
+
+def _uncommitted(evidence: Evidence) -> str:
+    """The files, and git's own words if it refuses to commit them."""
+    files = _quoted_lines(evidence.uncommitted[:200])
+    if not evidence.git_says:
+        return files
+    return f"{files}\n\n{GIT_SAYS}\n\n{quoted(evidence.git_says, most=LONGEST_NOTES)}"
+
+
+def words_of_git(notes: str) -> str:
+    """The last line with which git refused a commit, from the notes of a complaint."""
+    _, found, words = notes.partition(GIT_SAYS)
+    lines = [line.removeprefix(MARK).strip() for line in words.splitlines()] if found else []
+    return headline(next((line for line in reversed(lines) if line), ""))
 
 
 def ways_out(path: str) -> str:

@@ -10,7 +10,7 @@ from crew.domain.rows.agent import AgentState
 from crew.domain.rows.question import About
 from crew.domain.rows.run import Ask, Run, RunState
 from crew.domain.rules import Rules
-from crew.domain.runs.complaints import STUBBORN, WHY
+from crew.domain.runs.complaints import STUBBORN, WHY, words_of_git
 from crew.domain.runs.gate import cause_in
 from crew.domain.runs.questions import new_question
 from crew.domain.runs.run_holder import agent_of
@@ -156,9 +156,10 @@ def _why(run: Run, ask: Ask, rules: Rules) -> str:
     limit = f"the step limit of {run.step} was reached without {done_word}"
     if ask == Ask.UNFINISHED:
         return limit
+    git = f"; git refuses the commit: {said}" if (said := words_of_git(run.notes)) else ""
     if run.out_of_steps:
-        return f"{limit}, and {WHY[ask]}"
-    return f"it said {done_word}, and {WHY[ask]}"
+        return f"{limit}, and {WHY[ask]}{git}"
+    return f"it said {done_word}, and {WHY[ask]}{git}"
 
 
 def _is_unprinted(run: Run, ask: Ask, notes: str) -> bool:

@@ -65,9 +65,12 @@ async def gather(
 async def seen_at_once(ctx: Context, run: Run, look: WorkSeen) -> Evidence | None:
     """A fault that the worktree shows without running anything; None if there is none."""
     head = look.head
-    faults = ("refused", "nested", "unpushed", "off_head", "uncommitted")
+    faults = ("refused", "nested", "unpushed", "off_head")
     if found := next((one for one in faults if getattr(look, one)), None):
         return Evidence(head=head, **{found: getattr(look, found)})
+    if look.uncommitted:
+        says = await ctx.outside.refusal_of_commit(ctx.world().tasks[run.task])
+        return Evidence(head=head, uncommitted=look.uncommitted, git_says=says)
     return await _fault_of_merge(ctx, run, head) if run.merge_commit else None
 
 

@@ -44,6 +44,7 @@ from crew.git.worktrees import worktree_admin, worktrees
 from crew.git.worktrees.spare_worktrees import Spare
 from crew.git.worktrees.worktree_list import delete_made_branch
 from crew.runner.outside.asking_watch import asking_watch
+from crew.runner.outside.commit_trial import refusal_of_commit
 from crew.runner.outside.gate_runs import GateRuns
 from crew.runner.outside.member_steps import ChannelPlaces
 from crew.runner.outside.outside import ReviewCall, StepCall, TurnCall, WorkSeen
@@ -180,6 +181,9 @@ class LocalOutside:
 
     async def look_at(self, task: Task) -> WorkSeen | None:
         return await in_thread(look_at_work, self.workplace, task)
+
+    async def refusal_of_commit(self, task: Task) -> str:
+        return await refusal_of_commit(self.workplace, task)
 
     async def said_done(self, run: Run) -> bool:
         word = run.done_word or self.workplace.rules.done_word

@@ -123,6 +123,9 @@ class Outside(Protocol):
     async def look_at(self, task: Task) -> WorkSeen | None:
         """The content of the worktree; None if it does not exist."""
 
+    async def refusal_of_commit(self, task: Task) -> str:
+        """What git says if it refuses to commit what is uncommitted; tried without an effect."""
+
     async def said_done(self, run: Run) -> bool:
         """Whether the log of the run's last attempt has the word that ends the work."""
 

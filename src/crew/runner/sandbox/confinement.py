@@ -131,12 +131,14 @@ def for_command(
     folder: Path,
     *,
     may_commit: bool = False,
+    may_write: bool = True,
     door: Path | None = None,
 ) -> Allowed:
     """What a gate, a proof or a setup command may reach; `door` is the agent door's socket."""
     place = _Place(
         folder=folder,
         environ=os.environ,
+        may_write=may_write,
         may_commit=may_commit,
         readable=files_named_in(argv, os.environ),
         sockets=(door,) if door else (),
