@@ -5,6 +5,8 @@ missing() {
     command -v bwrap >/dev/null 2>&1 || echo bubblewrap
     command -v tmux >/dev/null 2>&1 || echo tmux
     command -v git-lfs >/dev/null 2>&1 || echo git-lfs
+    command -v gpg >/dev/null 2>&1 || echo gnupg
+    command -v ssh-keygen >/dev/null 2>&1 || echo openssh-client
     command -v man >/dev/null 2>&1 && command -v groff >/dev/null 2>&1 || echo man-db
 }
 [ -z "$(missing)" ] && exit 0

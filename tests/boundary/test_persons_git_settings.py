@@ -1,10 +1,13 @@
 """The person's git settings that cannot work in a sandbox: agents and gates commit all the same."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from boundary.sandbox_scene import git
 from crew.git.worktrees.worktrees import ensure_worktree
+from crew.trusted_config import proposals
 
 COMMITS = """
 set -e
@@ -212,3 +215,20 @@ def test_who_allows_the_file_itself_shows_it(place):
     place.configure('[sandbox]\nallow_read = ["~/.gitconfig"]\n')
     (place.home / ".gitconfig").write_text(IDENTITY + "[github]\n\ttoken = shown\n")
     assert with_task(place).step("git config github.token").out == "shown\n"
+
+
+def test_a_committed_wish_to_sign_waits_for_approval(described):
+    (described.root / ".crew.toml").write_text("[merge]\nsign = true\n")
+    git("add", ".crew.toml", at=described.root)
+    git("commit", "-qm", "sign", at=described.root)
+    described.workplace.__dict__.pop("settings", None)
+    assert not described.workplace.settings.merge.sign
+    (waiting,) = proposals(described.root)
+    assert [change.key for change in waiting.changes] == [("merge", "sign")]
+
+
+def test_the_page_about_safety_has_a_line_for_each_case():
+    page = (Path(__file__).parents[2] / "docs" / "safety.md").read_text()
+    table = page.partition("## Your git settings")[2].partition("\n## ")[0]
+    lines = [line[2:].partition(" (")[0] for line in table.splitlines() if line.startswith("| ")]
+    assert lines[1:] == list(SETTINGS)

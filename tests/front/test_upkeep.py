@@ -4,6 +4,7 @@ import os
 import shlex
 import shutil
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from crew import Crew
 from crew.store.runner_lock import LockHeld
 from front.conftest import commit_in, refs, worktree
+from git.keys import ssh_key
 
 
 def test_prune_removes_nothing_of_a_task_that_is_open(stuck):
@@ -248,3 +250,44 @@ def test_doctor_says_which_submodules_are_empty_in_tasks(scene):
     assert "the submodule lib is empty" in advice["message"]
     scene.git(*allowed, *advice["fix"].split()[1:])
     assert "submodules" not in [one["check"] for one in scene.ok("doctor", "--json").json]
+
+
+def test_init_and_doctor_say_what_is_not_signed_and_doctor_tries_the_key(scene, tmp_path):
+    def git(*words):
+        subprocess.run(["git", *words], cwd=scene.root, check=True, capture_output=True)
+
+    assert "sign" not in scene.ok("init").out
+    assert "sign" not in [one["check"] for one in scene.ok("doctor", "--json").json]
+    git("config", "commit.gpgSign", "true")
+    told = (
+        "git signs your commits; agents commit unsigned, since the sandbox does not have your key"
+    )
+    for said in (scene.ok("init").out, scene.ok("doctor").out):
+        assert [line for line in said.splitlines() if told in line]
+        assert "crew config set merge.sign true" in said
+    for key, value in ssh_key(tmp_path / "keys", passphrase="secret").items():
+        git("config", key, value)
+    scene.ok("config", "set", "merge.sign", "true")
+    assert told not in scene.ok("init").out
+    said = scene.crew("doctor")
+    assert said.code == 1
+    assert "the key that [merge] sign uses does not sign" in said.out
+    change = ["ssh-keygen", "-q", "-p", "-P", "secret", "-N", "", "-f", str(tmp_path / "keys/key")]
+    subprocess.run(change, check=True, capture_output=True)
+    assert "your key signs crew's merges (ssh " in scene.ok("doctor").out
+
+
+def test_a_landing_that_waits_for_a_key_is_told_everywhere(scene, tmp_path):
+    for key, value in ssh_key(tmp_path / "keys", passphrase="secret").items():
+        subprocess.run(["git", "config", key, value], cwd=scene.root, check=True)
+    scene.ok("config", "set", "merge.sign", "true")
+    task = scene.ok("new", "--title", "one", "--json").json["id"]
+    said = scene.crew("run", "--drain")
+    words = "the key that [merge] sign uses does not sign"
+    assert (said.code, words in said.err) == (6, True), said.err
+    for command in ("ps", "list", "doctor"):
+        shown = scene.crew(command)
+        told = shown.out + shown.err
+        assert [line for line in told.splitlines() if words in line], (command, told)
+    merged = scene.crew("merge", task)
+    assert (merged.code, words in merged.err) == (75, True), merged.err
