@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from front.conftest import commit_in, until, worktree
+from front.conftest import commit_in, refs, until, worktree
 
 KILLED = -9
 BEFORE_DELIVERY = {"CREW_CRASH_AT": "git.sync_journal.before"}
@@ -312,3 +312,42 @@ def test_a_merge_by_hand_after_the_delivery_is_an_ordinary_commit(marked):
     assert "rewritten" not in marked.ok("run", "--drain").err
     assert files_on(marked) == {f"file-{task}", f"file-{second}"}
     assert worktree(marked, second).exists() is False
+
+
+def test_a_branch_that_is_renamed_during_a_run_is_followed(marked, running):
+    (first,) = deliver(marked, "one")
+    marked.plan("2", "wait")
+    second = marked.ok("new", "--title", "two").out.strip()
+    third = marked.ok("new", "--title", "three", "--after", second).out.strip()
+    running()
+    until((marked.folder / f"waits-{second}").exists)
+    marked.git("branch", "-m", "main", "trunk")
+    marked.let_go()
+    marked.ok("poll", third, "--status", "merged")
+    assert files_on(marked, "trunk") == {f"file-{task}" for task in (first, second, third)}
+    assert marked.git("branch", "--list", "main") == ""
+    assert refs(marked, "refs/crew/landed") == ["refs/crew/landed/trunk"]
+
+
+def test_what_landed_before_a_branch_was_renamed_is_delivered_to_the_new_name(marked):
+    task = marked.ok("new", "--title", "one").out.strip()
+    assert marked.crew("run", "--drain", "-q", **BEFORE_DELIVERY).code == KILLED
+    marked.git("branch", "-m", "main", "trunk")
+    told = marked.ok("run", "--drain").err
+    assert "trunk is the new name of main" in told
+    assert files_on(marked, "trunk") == {f"file-{task}"}
+    assert marked.status(task) == "merged"
+    marked.ok("doctor")
+
+
+def test_a_branch_that_is_gone_without_a_trace_is_asked_about(marked):
+    task = marked.ok("new", "--title", "one").out.strip()
+    assert marked.crew("run", "--drain", "-q", **BEFORE_DELIVERY).code == KILLED
+    marked.git("switch", "-q", "-c", "other")
+    marked.git("branch", "-q", "-D", "main")
+    said = marked.crew("run", "--drain")
+    assert said.code == 75, said
+    assert "the branch main no longer exists" in said.err
+    marked.git("branch", "main", "start")
+    marked.ok("run", "--drain", "-q")
+    assert files_on(marked) == {f"file-{task}"}

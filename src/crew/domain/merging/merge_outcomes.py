@@ -1,6 +1,7 @@
 """What follows when a merge queue was built, tested, landed or delivered."""
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from crew.domain.kernel.fact import Fact
@@ -296,6 +297,21 @@ def brought_back(world: World, target: str, tasks: Collection[str], *, at: float
         noted(queue, "brought_back", at=at, dropped=left),
         *(noted(world.tasks[task], "brought_back", at=at, dropped_at=None) for task in tasks),
     ]
+
+
+def target_renamed(world: World, old: str, new: str, *, at: float) -> list[Fact]:
+    """Record that a person renamed the target: its queue and its tasks follow."""
+    queue = world.queues.get(old)
+    facts = [
+        noted(task, "retargeted", at=at, target=new)
+        for task in world.tasks.values()
+        if task.target == old
+    ]
+    if queue is None:
+        return facts
+    if new not in world.queues:
+        facts.append(born(replace(queue, id=new), "target_renamed", at=at, former=old))
+    return [*facts, noted(queue, "target_renamed", at=at, **_AS_NEW)]
 
 
 def rewrite_found(queue: MergeQueue, was: str, *, at: float) -> Fact:

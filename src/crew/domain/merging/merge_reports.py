@@ -8,11 +8,15 @@ from crew.domain.rows.task import Task
 
 @frozen
 class Tips:
-    """Where the integration ref and the target branch are; a missing target counts as there too."""
+    """Where the integration ref and the target branch are; a missing target counts as there too.
+
+    `renamed_to` is the name that a person gave to the target, if it is missing for that reason.
+    """
 
     integration: str
     target: str
     has_target: bool = True
+    renamed_to: str = ""
 
 
 @frozen

@@ -26,7 +26,7 @@ from crew.git.merges.merges import (
     is_readable,
     merged_tree,
 )
-from crew.git.refs import Moved, advance
+from crew.git.refs import Moved, advance, delete_ref
 from crew.git.repository import Repository, commit_of, ref_tip
 from crew.system.crash_points import effect
 from crew.system.foreign_files import read_foreign
@@ -62,13 +62,43 @@ def is_rewritten(repo: Repository, target: str, last_seen: str) -> bool:
 
 def newest_delivered(repo: Repository, target: str, commits: Iterable[str]) -> str:
     """The first of these commits at which the branch was, as its reflog shows; empty if none."""
-    log_file = f"{repo.common_dir}/logs/refs/heads/{target}"
-    try:
-        log = read_foreign(log_file, max_bytes=_LONGEST_REFLOG)
-    except (OSError, ValueError):
-        return ""
-    been = frozenset(re.findall(rb"^[0-9a-f]+ ([0-9a-f]+) ", log, re.MULTILINE))
+    lines = re.findall(rb"^[0-9a-f]+ ([0-9a-f]+) ", _log_of(repo, target), re.MULTILINE)
+    been = frozenset(lines)
     return next((one for one in commits if one.encode() in been), "")
+
+
+def renamed(repo: Repository, target: str) -> str:
+    """The branch that a missing one was renamed to, as the reflogs show; empty if they do not."""
+    words = f"\tBranch: renamed refs/heads/{target} to refs/heads/".encode()
+    logs = repo.common_dir / "logs" / "refs" / "heads"
+    found = [
+        branch
+        for file in logs.rglob("*")
+        if file.is_file() and words in _log_of(repo, branch := str(file.relative_to(logs)))
+    ]
+    there = [branch for branch in found if ref_tip(repo, f"refs/heads/{branch}")]
+    return there[0] if len(there) == 1 else ""
+
+
+def rename(repo: Repository, old: str, new: str) -> None:
+    """Move what crew keeps about a branch to its new name; safe to repeat."""
+    for before, after in (
+        (landed_ref(old), landed_ref(new)),
+        (superseded_ref(old), superseded_ref(new)),
+    ):
+        at = ref_tip(repo, before)
+        if at is not None:
+            with suppress(Moved):
+                advance(repo, after, to=at, expected=None)
+            delete_ref(repo, before, expected=at)
+
+
+def _log_of(repo: Repository, branch: str) -> bytes:
+    log = f"{repo.common_dir}/logs/refs/heads/{branch}"
+    try:
+        return read_foreign(log, max_bytes=_LONGEST_REFLOG)
+    except (OSError, ValueError):
+        return b""
 
 
 def supersede(

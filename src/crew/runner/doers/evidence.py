@@ -40,7 +40,8 @@ async def gather(
     head, outside = look.head, ctx.outside
     if found := await seen_at_once(ctx, run, look):
         return found
-    await is_rewritten(ctx, task.target)
+    if await is_rewritten(ctx, task.target):
+        task = ctx.world().tasks[task.id]
     base = await newest_base(ctx, task.target)
     replayed = await replay(ctx, head, onto=base, target=task.target)
     if replayed.commit == base or await outside.contains(ancestor=head, descendant=base):

@@ -19,14 +19,19 @@ def is_crews(world: World, target: str) -> bool:
 async def is_rewritten(ctx: Context, target: str, *, had: str = "") -> bool:
     """Look at the target before anything is built on it. Record what is new there.
 
-    True if a person rewrote it: then its queue has changed. `had` is a commit that the target had
-    and lacks now.
+    True if a person rewrote or renamed it: then its queue has changed, and perhaps the target of
+    its tasks. `had` is a commit that the target had and lacks now.
     """
     if is_crews(ctx.world(), target):
         return False
     tips, queue = await ctx.outside.tips(target), ctx.world().queues.get(target)
     last, now = queue.last_seen if queue else "", tips.target
     was = had or (queue.rewriting if queue else "")
+    if tips.renamed_to and not await _lacks(ctx, now, last):
+        await ctx.outside.rename_target(target, tips.renamed_to)
+        new, at = tips.renamed_to, ctx.now()
+        ctx.record(merge_outcomes.target_renamed(ctx.world(), target, new, at=at))
+        return True
     if not tips.has_target or (now == last and not was):
         return False
     if queue is not None and (was or await _lacks(ctx, now, last)):

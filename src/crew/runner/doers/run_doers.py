@@ -32,7 +32,8 @@ async def prepare(ctx: Context, command: Command) -> list[Fact]:
     task = ctx.run(command)[1]
     if task.worktree and not await ctx.outside.has_worktree(task):
         return worktree_lost(task, at=ctx.now())
-    await is_rewritten(ctx, task.target)
+    if await is_rewritten(ctx, task.target):
+        task = ctx.run(command)[1]
     base = await newest_base(ctx, task.target)
     branch = task.branch or branch_name(task.id, task.issue)
     worktree = await ctx.outside.ensure_worktree(task, branch=branch, base=base)

@@ -104,8 +104,11 @@ class LocalOutside:
 
     def _tips(self, target: str) -> Tips:
         """The tips of a target; the integration ref is made if it is missing."""
-        integration = integration_tip(self.workplace.repo, target)
         branch = ref_tip(self.workplace.repo, f"refs/heads/{target}")
+        if branch is None and (name := rewrites.renamed(self.workplace.repo, target)):
+            tip = ref_tip(self.workplace.repo, f"refs/heads/{name}") or ""
+            return Tips(integration=tip, target=tip, has_target=False, renamed_to=name)
+        integration = integration_tip(self.workplace.repo, target)
         target = branch or integration
         return Tips(integration=integration, target=target, has_target=branch is not None)
 
@@ -430,6 +433,9 @@ class LocalOutside:
         )
         gone = await in_thread(rewrites.dropped, self.workplace.repo, landed, was=was, now=now)
         return Rewrite(now=now, superseded=superseded, dropped=gone)
+
+    async def rename_target(self, old: str, new: str) -> None:
+        await in_thread(rewrites.rename, self.workplace.repo, old, new)
 
     async def replay(
         self, head: str, *, onto: str, queue: MergeQueue, favours: str = ""

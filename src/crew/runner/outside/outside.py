@@ -217,6 +217,9 @@ class Outside(Protocol):
         branches of these tasks are there again afterwards.
         """
 
+    async def rename_target(self, old: str, new: str) -> None:
+        """Move what crew keeps about a target to the name that a person gave it."""
+
     async def replay(
         self, head: str, *, onto: str, queue: MergeQueue, favours: str = ""
     ) -> MergeResult:

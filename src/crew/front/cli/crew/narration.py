@@ -124,6 +124,8 @@ def _told_of_line(fact: Fact) -> str | None:
         remedy = line(str(fact.changes.get("remedy") or ""))
         words = f"{fact.subject}: delivered {str(fact.changes.get('delivered'))[:12]}"
         return f"{words}; its submodules: {remedy}" if remedy else words
+    if fact.trigger == "target_renamed" and fact.extra:
+        return f"{fact.subject} is the new name of {fact.extra['former']}: its tasks follow"
     if fact.trigger == "rewritten":
         return _told_of_rewrite(fact)
     if fact.trigger == "delivery_waits":
