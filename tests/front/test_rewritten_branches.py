@@ -1,10 +1,13 @@
 """What becomes of delivered and of waiting work when a person rewrites the branch."""
 
+import os
 import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import pytest
 
-from front.conftest import commit_in, refs, until, worktree
+from front.conftest import CliScene, commit_in, refs, until
 
 KILLED = -9
 BEFORE_DELIVERY = {"CREW_CRASH_AT": "git.sync_journal.before"}
@@ -27,21 +30,16 @@ def dropped(scene, task: str):
     return scene.ok("show", task, "--json").json["dropped_at"]
 
 
-def rewrite(scene, how: str) -> None:
-    """The ways in which a person changes the history of the branch that is checked out."""
-    {
-        "reset": lambda: scene.git("reset", "-q", "--hard", "HEAD~1"),
-        "amend": lambda: scene.git("commit", "-q", "--amend", "-m", "my words"),
-        "rebase": lambda: _rebase(scene),
-        "squash": lambda: _squash(scene),
-        "filter": lambda: _filter(scene),
-        "revert": lambda: scene.git("revert", "-m", "1", "--no-edit", "HEAD"),
-        "stash": lambda: _stash(scene),
-    }[how]()
+def _reset(scene) -> None:
+    scene.git("reset", "-q", "--hard", "HEAD~1")
 
 
-def _rebase(scene) -> None:
-    """As `git pull --rebase` does it: somebody else's commit below, and no merge commits."""
+def _amend(scene) -> None:
+    scene.git("commit", "-q", "--amend", "-m", "my words")
+
+
+def _pull_rebase(scene) -> None:
+    """Somebody else's commit below, and no merge commits any more."""
     scene.git("branch", "-q", "upstream", "start")
     scene.git("switch", "-q", "upstream")
     commit_in(scene.root, "theirs", "theirs\n")
@@ -62,18 +60,17 @@ def _filter(scene) -> None:
         "--env-filter",
         "GIT_AUTHOR_NAME=Other; export GIT_AUTHOR_NAME",
     ]
+    env = {**os.environ, "FILTER_BRANCH_SQUELCH_WARNING": "1"}
     subprocess.run(
-        ["git", *change, "--", "main"],
-        cwd=scene.root,
-        check=True,
-        capture_output=True,
-        env={
-            "PATH": "/usr/bin:/bin",
-            "FILTER_BRANCH_SQUELCH_WARNING": "1",
-            "HOME": str(scene.folder),
-        },
+        ["git", *change, "--", "main"], cwd=scene.root, check=True, capture_output=True, env=env
     )
     scene.git("update-ref", "-d", "refs/original/refs/heads/main")
+
+
+def _revert(scene) -> None:
+    """Work that landed as a merge; a rebase made it an ordinary commit."""
+    is_merge = " " in scene.git("log", "-1", "--format=%p")
+    scene.git("revert", *(("-m", "1") if is_merge else ()), "--no-edit", "HEAD")
 
 
 def _stash(scene) -> None:
@@ -84,6 +81,49 @@ def _stash(scene) -> None:
     scene.git("stash", "pop", "-q")
 
 
+def _force_push(scene) -> None:
+    """Somebody else drops the commit from the upstream, which the person then takes over."""
+    upstream, other = scene.folder / "upstream.git", scene.folder / "other"
+    scene.git("clone", "-q", "--bare", str(scene.root), str(upstream))
+    scene.git("remote", "add", "origin", str(upstream))
+    scene.git("clone", "-q", str(upstream), str(other))
+    for args in (("reset", "-q", "--hard", "HEAD~1"), ("push", "-q", "-f", "origin", "HEAD:main")):
+        subprocess.run(["git", *args], cwd=other, check=True)
+    scene.git("fetch", "-q", "origin")
+    scene.git("reset", "-q", "--hard", "origin/main")
+
+
+def _merge_by_hand(scene) -> None:
+    scene.git("switch", "-q", "-c", "side", "start")
+    commit_in(scene.root, "theirs", "theirs\n")
+    scene.git("switch", "-q", "main")
+    scene.git("merge", "-q", "--no-edit", "side")
+
+
+@dataclass(frozen=True)
+class Way:
+    """A change of the history: is the last work still in the files, and which commits remain?"""
+
+    act: Callable[[CliScene], None]
+    keeps_work: bool = True
+    drops: bool = False
+    rewrites: bool = True
+
+
+WAYS = {
+    "reset": Way(_reset, keeps_work=False, drops=True),
+    "force-push": Way(_force_push, keeps_work=False, drops=True),
+    "stash": Way(_stash, keeps_work=False, drops=True),
+    "amend": Way(_amend),
+    "pull --rebase": Way(_pull_rebase),
+    "squash": Way(_squash),
+    "filter-repo": Way(_filter),
+    "revert": Way(_revert, keeps_work=False, rewrites=False),
+    "merge by hand": Way(_merge_by_hand, rewrites=False),
+}
+each_way = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+
+
 @pytest.fixture
 def marked(scene):
     """The first commit is called `start`."""
@@ -91,64 +131,29 @@ def marked(scene):
     return scene
 
 
-KEEPS = ("amend", "rebase", "squash", "filter", "revert")
-DROPS = ("reset", "stash")
-
-
-@pytest.mark.parametrize("how", DROPS)
-def test_what_a_person_took_out_after_its_delivery_stays_out(marked, how):
+@each_way
+def test_after_a_delivery_the_branch_counts_as_it_is(marked, way):
     first, second = deliver(marked, "one", "two")
-    rewrite(marked, how)
-    tip = marked.git("rev-parse", "HEAD")
-    assert "main" not in marked.ok("doctor").out.partition("deliveries")[2].partition("\n")[0]
-    third = marked.ok("new", "--title", "three").out.strip()
-    told = marked.ok("run", "--drain").err
-    last = {"reset": second, "stash": second}[how]
-    assert f"main was rewritten, and no longer has the work of task {last}" in told
-    assert files_on(marked) == {f"file-{first}", f"file-{third}"}
-    assert marked.git("rev-parse", "main^1") == tip
-    assert (marked.status(last), marked.status(third)) == ("merged", "merged")
-    assert dropped(marked, last) is not None
-    assert dropped(marked, first) is None
-    marked.ok("doctor")
-
-
-@pytest.mark.parametrize("how", KEEPS)
-def test_a_rewrite_that_keeps_the_content_drops_nothing(marked, how):
-    first, second = deliver(marked, "one", "two")
-    rewrite(marked, how)
+    way.act(marked)
     tip, shown = marked.git("rev-parse", "HEAD"), files_on(marked)
+    assert (f"file-{second}" in shown) == way.keeps_work
     marked.ok("doctor")
     third = marked.ok("new", "--title", "three").out.strip()
     told = marked.ok("run", "--drain").err
-    assert "no longer has" not in told
-    assert ("main was rewritten: crew continues from" in told) == (how != "revert")
+    words = f"main was rewritten, and no longer has the work of task {second}"
+    assert (words in told) == way.drops
+    assert ("main was rewritten: crew continues from" in told) == (way.rewrites and not way.drops)
     assert marked.git("rev-parse", "main^1") == tip
     assert files_on(marked) == shown | {f"file-{third}"}
-    assert [dropped(marked, task) for task in (first, second)] == [None, None]
-    assert marked.crew("inbox", "--json").json == []
-
-
-def test_a_forced_upstream_drops_its_commit_for_good(marked):
-    first, second = deliver(marked, "one", "two")
-    upstream = marked.folder / "upstream.git"
-    marked.git("clone", "-q", "--bare", str(marked.root), str(upstream))
-    marked.git("remote", "add", "origin", str(upstream))
-    other = marked.folder / "other"
-    marked.git("clone", "-q", str(upstream), str(other))
-    for args in (("reset", "-q", "--hard", "HEAD~1"), ("push", "-q", "-f", "origin", "HEAD:main")):
-        subprocess.run(["git", *args], cwd=other, check=True)
-    marked.git("fetch", "-q", "origin")
-    marked.git("reset", "-q", "--hard", "origin/main")
-    third = marked.ok("new", "--title", "three").out.strip()
-    marked.ok("run", "--drain", "-q")
-    assert files_on(marked) == {f"file-{first}", f"file-{third}"}
-    assert dropped(marked, second) is not None
+    assert (marked.status(second), marked.status(third)) == ("merged", "merged")
+    assert [bool(dropped(marked, task)) for task in (first, second)] == [False, way.drops]
+    assert [one["id"] for one in marked.ok("inbox", "--json").json] == ["rewrite-main"] * way.drops
+    marked.ok("doctor")
 
 
 def test_the_inbox_tells_how_to_bring_dropped_work_back(marked):
     (task,) = deliver(marked, "one")
-    rewrite(marked, "reset")
+    _reset(marked)
     marked.ok("run", "--drain", "-q")
     words = f"main was rewritten, and no longer has the work of task {task}"
     assert f"{words}: crew inbox rewrite-main" in marked.ok("ps").err
@@ -167,7 +172,7 @@ def test_the_inbox_tells_how_to_bring_dropped_work_back(marked):
 def test_work_that_the_person_takes_back_itself_is_no_longer_dropped(marked):
     (task,) = deliver(marked, "one")
     tip = marked.git("rev-parse", "main")
-    rewrite(marked, "reset")
+    _reset(marked)
     marked.ok("run", "--drain", "-q")
     assert dropped(marked, task) is not None
     marked.git("reset", "-q", "--hard", tip)
@@ -178,55 +183,55 @@ def test_work_that_the_person_takes_back_itself_is_no_longer_dropped(marked):
     assert files_on(marked) == {f"file-{task}", f"file-{second}"}
 
 
-@pytest.mark.parametrize("how", ["reset", "amend", "squash"])
-def test_what_landed_and_was_never_delivered_is_still_delivered(marked, how):
+@each_way
+def test_what_landed_and_was_never_delivered_is_still_delivered(marked, way):
     (first,) = deliver(marked, "one")
     second = marked.ok("new", "--title", "two").out.strip()
     assert marked.crew("run", "--drain", "-q", **BEFORE_DELIVERY).code == KILLED
     assert files_on(marked) == {f"file-{first}"}
-    rewrite(marked, how)
+    old = marked.git("rev-parse", "HEAD")
+    way.act(marked)
     marked.ok("run", "--drain", "-q")
-    kept = set() if how == "reset" else {f"file-{first}"}
-    assert files_on(marked) == kept | {f"file-{second}"}
+    assert files_on(marked) == ({f"file-{first}"} if way.keeps_work else set()) | {f"file-{second}"}
     assert marked.status(second) == "merged"
-    assert (dropped(marked, first) is not None) == (how == "reset")
-    assert f"task {first}" not in marked.git("log", "--format=%s", "main") or how != "reset"
+    assert bool(dropped(marked, first)) == way.drops
+    assert (old in marked.git("rev-list", "main").split()) != way.rewrites
 
 
-@pytest.mark.parametrize("how", ["reset", "amend"])
-def test_a_delivery_that_was_killed_before_it_was_recorded_is_not_made_again(marked, how):
+@each_way
+def test_a_delivery_that_was_killed_before_it_was_recorded_is_not_made_again(marked, way):
     task = marked.ok("new", "--title", "one").out.strip()
     assert marked.crew("run", "--drain", "-q", **AFTER_DELIVERY).code == KILLED
-    until(lambda: marked.git("ls-tree", "--name-only", "main", f"file-{task}") != "")
     (marked.root / ".git" / "index.lock").unlink(missing_ok=True)
-    rewrite(marked, how)
+    old = marked.git("rev-parse", "HEAD")
+    assert files_on(marked) == {f"file-{task}"}
+    way.act(marked)
     second = marked.ok("new", "--title", "two").out.strip()
     marked.ok("run", "--drain", "-q")
-    kept = set() if how == "reset" else {f"file-{task}"}
-    assert files_on(marked) == kept | {f"file-{second}"}
+    assert files_on(marked) == ({f"file-{task}"} if way.keeps_work else set()) | {f"file-{second}"}
     assert marked.status(task) == "merged"
-    assert (dropped(marked, task) is not None) == (how == "reset")
+    assert bool(dropped(marked, task)) == way.drops
+    assert (old in marked.git("rev-list", "main").split()) != way.rewrites
 
 
-@pytest.mark.parametrize("how", ["reset", "amend", "squash", "filter"])
-def test_work_that_was_begun_on_removed_commits_lands_without_them(marked, running, how):
+@each_way
+def test_work_that_was_begun_on_removed_commits_lands_without_them(marked, running, way):
     (first,) = deliver(marked, "one")
     marked.plan("2", "wait")
     second = marked.ok("new", "--title", "two").out.strip()
     running()
     until((marked.folder / f"waits-{second}").exists)
     old = marked.git("rev-parse", "main")
-    rewrite(marked, how)
+    way.act(marked)
     marked.let_go()
     marked.ok("poll", second, "--status", "merged")
-    kept = set() if how == "reset" else {f"file-{first}"}
-    assert files_on(marked) == kept | {f"file-{second}"}
-    assert old not in marked.git("rev-list", "main").split()
+    assert files_on(marked) == ({f"file-{first}"} if way.keeps_work else set()) | {f"file-{second}"}
+    assert (old in marked.git("rev-list", "main").split()) != way.rewrites
     assert f"task {second}" in marked.git("log", "--format=%s", "main")
 
 
-@pytest.mark.parametrize("how", ["reset", "amend"])
-def test_a_rewrite_while_candidates_are_tested_starts_the_test_anew(marked, running, how):
+@each_way
+def test_a_rewrite_while_candidates_are_tested_starts_the_test_anew(marked, running, way):
     (first,) = deliver(marked, "one")
     gate = 'touch "$SCENE/tests"; while [ ! -e "$SCENE/tested" ]; do sleep 0.05; done'
     marked.configure(f"[complete]\ncommand = '''SCENE={marked.folder}; {gate}'''\n")
@@ -243,10 +248,10 @@ def test_a_rewrite_while_candidates_are_tested_starts_the_test_anew(marked, runn
     third = marked.ok("new", "--title", "three").out.strip()
     (marked.folder / "tests").unlink(missing_ok=True)
     until((marked.folder / "tests").exists)
-    rewrite(marked, how)
+    way.act(marked)
     (marked.folder / "tested").touch()
     marked.ok("poll", third, "--status", "merged")
-    kept = {f"file-{first}"} | (set() if how == "reset" else {f"file-{second}"})
+    kept = {f"file-{first}"} | ({f"file-{second}"} if way.keeps_work else set())
     assert files_on(marked) == kept | {f"file-{third}"}
 
 
@@ -270,7 +275,7 @@ def test_conflicting_work_on_removed_commits_goes_back_to_its_agent_and_lands_wi
     second = marked.ok("new", "--title", "two").out.strip()
     running()
     until((marked.folder / "waits").exists)
-    rewrite(marked, "reset")
+    _reset(marked)
     commit_in(marked.root, "shared", "by a person\n")
     marked.let_go()
     marked.ok("poll", second, "--status", "merged")
@@ -291,27 +296,40 @@ def test_a_branch_that_is_deleted_and_made_again_counts_as_it_is(marked):
     assert dropped(marked, task) is not None
 
 
+KILLS = [
+    f"{effect}.{at}:{count}"
+    for effect in ("git.commit_superseding", "git.commit_again", "git.advance")
+    for at in ("before", "after")
+    for count in (1, 2, 3)
+]
+
+
+@pytest.mark.parametrize("point", KILLS)
+def test_a_kill_while_crew_follows_a_rewrite_changes_nothing_in_the_end(marked, point):
+    (first,) = deliver(marked, "one")
+    second = marked.ok("new", "--title", "two").out.strip()
+    assert marked.crew("run", "--drain", "-q", **BEFORE_DELIVERY).code == KILLED
+    _reset(marked)
+    assert marked.crew("run", "--drain", "-q", CREW_CRASH_AT=point).code in {0, KILLED}
+    (marked.root / ".git" / "index.lock").unlink(missing_ok=True)
+    marked.ok("run", "--drain", "-q")
+    assert files_on(marked) == {f"file-{second}"}
+    assert [marked.status(task) for task in (first, second)] == ["merged", "merged"]
+    assert dropped(marked, first) is not None
+    log = marked.git("log", "--format=%s", "main").splitlines()
+    assert log.count(f"task {second}") == 1
+    marked.ok("doctor")
+
+
 def test_a_lost_database_brings_nothing_back(marked):
     deliver(marked, "one")
     for file in marked.root.glob(".crew/crew.db*"):
         file.unlink()
-    rewrite(marked, "reset")
+    _reset(marked)
     marked.ok("init")
     second = marked.ok("new", "--title", "two").out.strip()
     marked.ok("run", "--drain", "-q")
     assert files_on(marked) == {f"file-{second}"}
-
-
-def test_a_merge_by_hand_after_the_delivery_is_an_ordinary_commit(marked):
-    (task,) = deliver(marked, "one")
-    marked.git("switch", "-q", "-c", "side", "start")
-    commit_in(marked.root, "theirs", "x\n")
-    marked.git("switch", "-q", "main")
-    marked.git("merge", "-q", "--no-edit", "side")
-    second = marked.ok("new", "--title", "two").out.strip()
-    assert "rewritten" not in marked.ok("run", "--drain").err
-    assert files_on(marked) == {f"file-{task}", f"file-{second}"}
-    assert worktree(marked, second).exists() is False
 
 
 def test_a_branch_that_is_renamed_during_a_run_is_followed(marked, running):

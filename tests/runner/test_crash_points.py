@@ -66,6 +66,7 @@ ELSEWHERE = {
     "git/test_lfs.py": ("git.fill_lfs", "git.note_lfs", "git.take_in_lfs"),
     "git/test_promised_objects.py": ("git.fetch_promised",),
     "git/test_submodules.py": ("git.write_submodule",),
+    "front/test_rewritten_branches.py": ("git.commit_superseding", "git.commit_again"),
     "git/test_persons_commits.py": ("git.write_persons_files",),
     "git/test_special_files.py": ("git.drop_special_file",),
     "git/test_refused_files.py": ("git.open_closed",),

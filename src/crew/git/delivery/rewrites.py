@@ -244,7 +244,7 @@ def _lines(content: bytes | None) -> Counter[bytes]:
     """The lines of a file; a file without any still counts as one that exists."""
     if content is None:
         return Counter()
-    return Counter([b"", *(line.strip() for line in content.splitlines() if line.strip())])
+    return Counter([line.strip() for line in content.splitlines() if line.strip()] or [b""])
 
 
 def _changed(repo: Repository, before: str, after: str) -> list[str]:
