@@ -18,11 +18,13 @@ from wording import Module
 SEVERAL = {
     "branch_checked_out": "the other worktree is known, or not",
     "branch_in_the_way": "the branch is above the name, or below it",
+    "disk_full": "crew's own folder, or wherever git writes",
     "invalid_plan": "each fault of a plan has its message",
     "invalid_value": "a key of the config, an argument, or a number of seconds",
     "invalid_workflow": "the file as a whole, or a line of it",
     "member_disabled": "for a person, and for the member itself",
     "other_tasks": "the config names another source, or `crew init` was to",
+    "task_over": "each names what cannot be done any more, and the way that is left",
 }
 """The precise codes with more than one message, and why the messages do not contradict."""
 

@@ -215,6 +215,7 @@ def test_a_log_that_cannot_be_written_does_not_stop_the_report(write, tmp_path):
 
 def test_any_folder_will_do(write, tmp_path):
     folder = tmp_path / "it's #{a} $(touch pwned) `x` %H; é" / ".crew"
+    folder.parent.mkdir()
     assert _run(write("exit 2", folder=folder), cwd=tmp_path).returncode == 2
     assert written(tmp_path / "ends") == "2\n"
     assert not (tmp_path / "pwned").exists()

@@ -6,7 +6,7 @@ from agents.conftest import need
 from crew.system.processes.process import working_bwrap
 
 ATTACK = """\
-repo="$CREW_REPO" other="../2"
+repo="$CREW_REPO" other="../other"
 echo evil > red; git add -A; git commit -q -m red
 git update-ref refs/crew/landed/main HEAD
 git branch -f main HEAD
@@ -30,7 +30,7 @@ def test_no_red_commit_reaches_main(scene, mode):
     scene.configure(
         f'[sandbox]\nmode = "{mode}"\n[review]\nmax_rounds = 1\n[complete]\ncommand = "{gate}"\n'
     )
-    other = scene.root.parent / "my repo-worktrees" / "2"
+    other = scene.root.parent / "my repo-worktrees" / "other"
     other.mkdir(parents=True)
     (other / "theirs").write_text("of another task\n")
     before = scene.git("rev-parse", "main")

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from crew.domain.rows.task import Task
 from crew.git.branches import claim_branch
 from crew.git.killed_remains import (
     OLD_S,
@@ -122,6 +123,7 @@ def test_a_task_s_branch_whose_target_was_deleted_is_kept_until_the_person_has_i
     person.git("switch", "-q", "main")
     person.git("branch", "-q", "-D", "feature")
     outside = SimpleNamespace(workplace=SimpleNamespace(repo=repo))
-    assert not local_machine.LocalOutside._has_landed(outside, "crew-7", "feature")
+    task = Task(id="7", branch="crew-7", target="feature")
+    assert not local_machine.LocalOutside._has_landed(outside, task)
     person.git("merge", "-q", work)
-    assert local_machine.LocalOutside._has_landed(outside, "crew-7", "feature")
+    assert local_machine.LocalOutside._has_landed(outside, task)

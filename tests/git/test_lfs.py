@@ -12,8 +12,8 @@ from crew.git import lfs, spawn_git
 from crew.git.checkpoints.checkpoints import restore, restore_into_worktree, take_checkpoint
 from crew.git.delivery.delivery import deliver
 from crew.git.git_command import git
-from crew.git.merges.conflict_sides import conflict_sides
-from crew.git.merges.merges import MergeConflict, Merged, dropped_sides, merge
+from crew.git.merges.conflict_sides import conflict_sides, dropped_sides
+from crew.git.merges.merges import MergeConflict, Merged, merge
 from crew.git.repository import commit_of, find_repository
 from crew.git.task_repository.take_in import NotTakenIn
 from crew.git.worktrees.persons_commits import take_persons
@@ -545,7 +545,7 @@ def test_a_resolution_that_takes_one_side_drops_nothing(repo, person, agent):
     save(agent)
     main = save(person, b"mine" * 5000)
     ours = state_of(repo, agent.path).head
-    sides = {"ours": ours, "theirs": main, "paths": ("big.bin",)}
+    sides = {"ours": ours, "theirs": main}
     assert dropped_sides(repo, **sides, result=ours) == ()
     assert dropped_sides(repo, **sides, result=main) == ()
 

@@ -108,12 +108,13 @@ def test_a_file_marked_as_not_mergeable_conflicts_although_its_lines_would_merge
     assert isinstance(merge(repo, onto=bare, head=theirs, message="m", at=1), Merged)
 
 
-def test_contains_knows_yes_no_and_nonsense(repo, person):
+def test_contains_knows_yes_no_and_that_a_missing_commit_is_nowhere(repo, person):
     head = person.commit({"x": "x"})
     assert contains(repo, ancestor="main~1", descendant=head)
     assert not contains(repo, ancestor=head, descendant="main~1")
+    assert not contains(repo, ancestor="nothing", descendant=head)
     with pytest.raises(GitFailed):
-        contains(repo, ancestor="nothing", descendant=head)
+        contains(repo, ancestor=head, descendant="nothing")
 
 
 def test_one_of_many_compare_and_swaps_wins(repo, person):

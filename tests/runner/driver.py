@@ -26,6 +26,7 @@ from crew.runner.notices import notices
 from crew.runner.requests import ask_crew
 from crew.runner.run_crew import RunnerOptions, run_crew
 from crew.runner.runner import Runner
+from crew.store import runner_lock
 from crew.store.database import LOCK_WAIT_S, open_database
 from crew.store.row_repair import rebuild_rows
 from crew.system import crash_points
@@ -44,6 +45,8 @@ def main(repo: Path, scene: dict) -> None:
     quick = dataclasses.replace(workplace.rules, delivery_retry_s=0.2, rest_after_kill_s=0.5)
     vars(workplace)["rules"] = quick
     add_missing(workplace, scene.get("tasks", []))
+    if scene.get("is_patient"):
+        runner_lock.is_stopped = lambda _pid: False
     if "do" in scene:
         verb, *args = scene["do"]
         DEEDS[verb](workplace, *args)

@@ -263,9 +263,11 @@ def _asking(scene: DriverScene, **env: str) -> int:
     return _ask(scene, **env).wait(timeout=PATIENCE_S)
 
 
-def _ask(scene: DriverScene, **env: str) -> Forked:
+def _ask(scene: DriverScene, *, is_patient: bool = False, **env: str) -> Forked:
+    """If it is patient, it waits for a runner that is stopped, as for one that is only busy."""
     errand = ["ask", "spawn", {"kind": "scripted", "name": "Zed", "chosen": True}]
-    return replace(scene, tasks=[], options={"do": errand}).start(**env)
+    options = {"do": errand, "is_patient": is_patient}
+    return replace(scene, tasks=[], options=options).start(**env)
 
 
 @pytest.mark.parametrize("when", WHEN)
@@ -288,7 +290,7 @@ def test_a_request_survives_the_runner_that_was_asked(busy, when):
     running = busy.start()
     until(lambda: _is_up(busy), what="a runner")
     until(lambda: _is_silenced(running, busy), what="a moment in which it writes nothing")
-    asking = _ask(busy, CREW_CRASH_AT=f"store.withdraw.{when}")
+    asking = _ask(busy, is_patient=True, CREW_CRASH_AT=f"store.withdraw.{when}")
     until(lambda: _has_request(busy), what="a request")
     running.kill()
     assert running.wait(timeout=PATIENCE_S) == -9

@@ -10,6 +10,7 @@ import pytest
 
 from crew.agents.adapter import Interrupt, Permission, Say
 from crew.domain.kernel.errors import NeedsLogin
+from crew.domain.merging.merge_reports import Tips
 from crew.domain.request_verbs import answer
 from crew.domain.requests import Request
 from crew.domain.rows.agent import Agent
@@ -80,6 +81,10 @@ class Stage:
 
     async def has_worktree(self, task: Task) -> bool:
         return True
+
+    async def tips(self, target: str) -> Tips:
+        """Nobody delivers here."""
+        return Tips(integration="", target="", has_target=False)
 
     async def clear_locks(self, task: Task) -> None:
         """Nobody was killed here."""

@@ -1,6 +1,8 @@
 """The outside of a simulated crew: a repository in memory, agents that misbehave, faults."""
 
 import asyncio
+import functools
+import operator
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -502,12 +504,12 @@ class SimulatedOutside:
         self, head: str, *, onto: str, queue: MergeQueue, favours: str = ""
     ) -> MergeResult:
         repo = self.state.repo
-        removed = repo.commits[queue.superseded].above & ~repo.commits[onto].above
-        if not repo.commits[head].above & removed:
-            return MergeResult(commit=head)
         others = (repo.without(head, one) for one in queue.given_up)
         merged = (one for one in queue.offered if repo.contains(one, head))
         parts = (onto, queue.superseded, *filter(None, others), *merged)
+        removed = functools.reduce(operator.or_, (repo.commits[one].above for one in parts))
+        if not repo.commits[head].above & removed & ~repo.commits[onto].above:
+            return MergeResult(commit=head)
         whole = repo.commit(repo.commits[onto].files, parts, salt="superseding")
         repo.kept_apart.add(whole)
         if repo.contains(head, whole):

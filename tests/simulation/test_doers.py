@@ -55,7 +55,13 @@ def landed(ref):
         results=(Result("merge", True, 1, ""),),
     )
     world = with_rows([task, queue])
-    ctx = SimpleNamespace(outside=ref, world=lambda: world, now=lambda: 2.0, later=lambda *_: None)
+    ctx = SimpleNamespace(
+        outside=ref,
+        world=lambda: world,
+        now=lambda: 2.0,
+        later=lambda *_: None,
+        record=lambda _facts: None,
+    )
     return asyncio.run(land(ctx, Land(subject="main")))
 
 
@@ -238,7 +244,11 @@ def test_a_landing_is_delivered_at_once_although_the_last_try_was_put_off():
     queue = MergeQueue(id="main", integration="a", base="green", base_proven=False)
     world = with_rows([replace(queue, results=(Result("green", True, 1, ""),))])
     ctx = SimpleNamespace(
-        outside=branch, world=lambda: world, now=lambda: 2.0, later=lambda *a: put_off.append(a)
+        outside=branch,
+        world=lambda: world,
+        now=lambda: 2.0,
+        later=lambda *a: put_off.append(a),
+        record=lambda _facts: None,
     )
     assert asyncio.run(land(ctx, Land(subject="main")))
     assert put_off == [(Deliver(subject="main"), 2.0)]
@@ -284,6 +294,9 @@ def test_a_step_begins_once_the_locks_of_a_dead_one_are_gone():
     seen, locked = [], True
 
     class Locked:
+        async def tips(self, target):
+            return Tips(integration="", target="", has_target=False)
+
         async def has_worktree(self, task):
             return True
 

@@ -17,7 +17,7 @@ from crew.git.delivery.checkout_sync import (
     sync_checkout,
 )
 from crew.git.delivery.deleted_targets import is_persons, keep_command
-from crew.git.delivery.rewrites import is_rewritten, newest_delivered
+from crew.git.delivery.rewrites import is_rewritten, newest_delivered, renamed
 from crew.git.git_command import git
 from crew.git.merges.merges import contains
 from crew.git.refs import Moved, advance, delete_ref
@@ -35,6 +35,7 @@ class Delivery:
 
     It is `over` if the target was deleted and other branches of the person have all that landed.
     It is `rewritten` if a person has removed what was delivered; `commit` is what the target had.
+    It is so too if the target has another name now; then `commit` is empty.
     `remedy` is the next command for the person, even after a success.
     `is_shown` means that the files of a checkout changed too.
     """
@@ -127,7 +128,12 @@ def _deliver(
 def _without_target(
     repo: Repository, target: str, landed: str | None, believed: frozenset[str]
 ) -> Delivery:
-    """The delivery to a branch that a person deleted, also after a kill between ref and record."""
+    """The delivery to a branch that a person deleted, also after a kill between ref and record.
+
+    If the branch only has another name now, nothing is known to be removed from it.
+    """
+    if renamed(repo, target):
+        return Delivery(state="rewritten", commit="")
     commits = believed | {landed} if landed else believed
     if not all(is_persons(repo, commit) for commit in commits):
         raise Waiting(

@@ -149,11 +149,12 @@ def replay(
 
     Work that contains nothing of that is returned as it is.
     """
-    if not _has_removed(repo, head, onto=onto, superseded=removal.superseded):
-        return Replayed(commit=head)
     others = [_without(repo, head, one, removal.superseded) for one in removal.given_up]
     merged = [one for one in removal.offered if contains(repo, ancestor=one, descendant=head)]
-    whole = _superseding(repo, onto, [removal.superseded, *others, *merged])
+    removed = _readable(repo, (removal.superseded, *others, *merged))
+    if not _has_any(repo, head, removed, onto=onto):
+        return Replayed(commit=head)
+    whole = _superseding(repo, onto, removed)
     last = merged_tree(repo, onto=whole, head=head)
     if isinstance(last, MergeConflict) and favours:
         last = favoured_tree(repo, onto=whole, head=head, favours_head=favours == "mine")
@@ -260,11 +261,16 @@ def _renames(repo: Repository, was: str, now: str) -> dict[str, str]:
     return dict(zip(words[1::3], words[2::3], strict=False))
 
 
-def _has_removed(repo: Repository, head: str, *, onto: str, superseded: str) -> bool:
-    """Whether the work contains a commit that was removed from the branch, and still is."""
-    if not is_readable(repo, superseded):
+def _readable(repo: Repository, commits: Iterable[str]) -> list[str]:
+    """Without those that are gone for good."""
+    return [one for one in dict.fromkeys(commits) if one and is_readable(repo, one)]
+
+
+def _has_any(repo: Repository, head: str, removed: list[str], *, onto: str) -> bool:
+    """Whether the work contains a removed commit that the branch does not have again."""
+    if not removed:
         return False
-    shared = ask(repo.common_dir, "merge-base", "--all", head, superseded).out.decode().split()
+    shared = ask(repo.common_dir, "merge-base", "--all", head, *removed).out.decode().split()
     return any(not contains(repo, ancestor=one, descendant=onto) for one in shared)
 
 
@@ -280,15 +286,14 @@ def _own_commits(repo: Repository, head: str, superseding: str) -> list[str]:
 @effect("git.commit_superseding")
 def _superseding(repo: Repository, now: str, removed: Iterable[str]) -> str:
     """The same arguments give the same commit; removed commits that are gone are left out."""
-    there = [one for one in dict.fromkeys(removed) if one and is_readable(repo, one)]
-    return _joined(repo, now, there, tree=_tree(repo, now))
+    return _joined(repo, now, _readable(repo, removed), tree=_tree(repo, now))
 
 
 def _keep(repo: Repository, target: str, *commits: str) -> None:
     """Keep these commits reachable, beside those that were kept before."""
     ref = superseded_ref(target)
     at = ref_tip(repo, ref)
-    there = [one for one in commits if one and is_readable(repo, one)]
+    there = _readable(repo, commits)
     if at is not None and all(contains(repo, ancestor=one, descendant=at) for one in there):
         return
     first, *others = filter(None, (at, *there))

@@ -260,8 +260,6 @@ async def _sign(ctx: Context, queue: MergeQueue, length: int) -> list[Fact] | No
 async def deliver(ctx: Context, command: Command) -> list[Fact]:
     """Update the target branch; a reason that prevents it is recorded once, then it is retried."""
     target = command.subject
-    if await is_rewritten(ctx, target):
-        return []
     integration = _queue(ctx, command).integration
     believed = believed_tips(_queue(ctx, command))
     last_seen = "" if is_crews(ctx.world(), target) else _queue(ctx, command).last_seen

@@ -33,7 +33,12 @@ LOOK_EVERY_S = 2.0
 _WATCHED = (".crew.toml", ".crew/config.toml", ".crew/workflows", ".git/index", ".git/HEAD")
 """A change of one of these may propose other configuration."""
 
-_SYMBOLS = {"suspicion": ("!", "bad"), "outage": ("!", "bad"), CONFIG_KIND: ("?", "warn")}
+_SYMBOLS = {
+    "suspicion": ("!", "bad"),
+    "outage": ("!", "bad"),
+    "rewrite": ("!", "warn"),
+    CONFIG_KIND: ("?", "warn"),
+}
 OWN_WORDS = "\0own words"
 
 _open_entries = by_identity(open_question_views)
@@ -44,7 +49,7 @@ class InboxPage(SheetPage):
 
     title: ClassVar[str] = "Inbox"
     empty: ClassVar[str] = "no open questions"
-    kinds: ClassVar[tuple[str, ...]] = ("question", "suspicion", "outage")
+    kinds: ClassVar[tuple[str, ...]] = ("question", "suspicion", "outage", "line")
     DEFAULT_CSS = "InboxPage { height: auto; min-height: 3; max-height: 40%; }"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "answer", "answer", show=False)]
 
