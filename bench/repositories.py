@@ -59,9 +59,22 @@ class Trial:
             typed.append(command[0])
             for one in command[0].split(" && "):
                 self.place.typed(_filled_in(one), self.checkout)
+        typed += self._mend()
         set_up(self.place, self.checkout)
         words = sorted({" ".join(command.split()[:2]) for command in typed})
         return f"refused ({', '.join(words)})" if typed else "ok"
+
+    def _mend(self) -> list[str]:
+        """Type what `init` names as a problem, for all repositories as the hint offers."""
+        said = json.loads(self.place.crew(self.checkout, "init", "--json").stdout)
+        fixes = [problem["fix"].partition(" (")[0] for problem in said["problems"]]
+        if fixes and self.kind not in MAY_BE_REFUSED:
+            raise Broken(said["problems"][0]["message"])
+        for fix in fixes:
+            for one in fix.split(" && "):
+                words = _filled_in(one).replace("git config ", "git config --global ")
+                self.place.typed(words, self.checkout)
+        return fixes
 
     def merged(self) -> str:
         """A task in the middle of which the repository may have been moved, and a new one."""

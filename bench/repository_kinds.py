@@ -248,9 +248,7 @@ def _crlf(place: Place) -> Path:
 def _no_identity(place: Place) -> Path:
     path = place.repository()
     settings = place.top / "home" / ".gitconfig"
-    settings.write_text(
-        SETTINGS.split("[init]")[1].join(("[user]\n\tuseConfigOnly = true\n[init]", ""))
-    )
+    settings.write_text("[user]\n\tuseConfigOnly = true\n[init]" + SETTINGS.split("[init]")[1])
     return path
 
 

@@ -117,7 +117,7 @@ def test_an_agent_that_forges_a_pointer_is_told_and_nothing_lands(large):
         "git reset -q --hard HEAD~1\n" + writes("a.bin", "one"),
     )
     large.crew("run", "--drain")
-    assert b"a.bin of git-lfs would have no content" in read(large, "prompt-1-2")
+    assert b"cannot take in a.bin of git-lfs" in read(large, "prompt-1-2")
     assert large.status("1") == "merged"
     assert "0" * 64 not in large.git("log", "-p", "main")
     assert (large.root / "a.bin").read_bytes() == content("one")

@@ -1,14 +1,32 @@
 """Every kind of repository that people have works from `crew init` to a delivery.
 
-`python -m bench.repositories` prints the same cells as one table.
+`make repositories` prints the same cells as one table. `make test` tries those kinds that differ
+most from a plain repository, `make faults` the others.
 """
 
 import pytest
 from bench.repositories import is_right, row_of
 from bench.repository_kinds import KINDS
 
+OFTEN = {
+    *(
+        "plain",
+        "submodules",
+        "git-lfs",
+        "partial clone",
+        "shallow clone",
+        "SHA-256",
+        "signed commits",
+    ),
+    *("another owner", "moved", "copied", "bare, with worktrees", "detached HEAD"),
+    *("line ends of Windows", "no identity"),
+}
 
-@pytest.mark.parametrize("kind", KINDS)
+
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(one, marks=() if one in OFTEN else pytest.mark.faults) for one in KINDS],
+)
 def test_a_repository_of_this_kind_works(kind):
     row = row_of(kind)
     if row["init"].startswith("not tried: "):

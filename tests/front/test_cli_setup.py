@@ -182,10 +182,12 @@ def test_config_set_beside_a_runner_says_when_the_runner_uses_it(scene, running)
     assert scene.ok("config", "set", "run.max_steps", "7").err == ""
     pid = running().pid
     said = scene.ok("config", "set", "run.max_steps", "8").err
-    assert f"(pid {pid}) goes on with the value that it started with: `crew stop`" in said
+    assert f"(pid {pid}) keeps the value it started with; to apply the new one: `crew stop`" in said
     said = scene.ok("config", "set", "agents.sh.default_model", "big").err
     assert f"(pid {pid}) uses it from the next task" in said
-    assert scene.ok("config", "set", "tasks.new_task_base", "default").err == "it holds now\n"
+    assert (
+        scene.ok("config", "set", "tasks.new_task_base", "default").err == "it is in effect now\n"
+    )
     changed = scene.ok("config", "set", "run.agents", "2", "--json", CREW_RUN_AGENTS="8")
     assert (changed.json["takes_effect"], "goes on" in changed.err) == ("next_runner", False)
 

@@ -71,6 +71,8 @@ class History:
     quests: Quests | None = None
     outages: Outages | None = None
     rewriter: Rewriter | None = None
+    rewrites: bool = False
+    """Whether a person surely rewrites main; otherwise the seed decides."""
 
     def __post_init__(self) -> None:
         rng = random.Random(self.seed)
@@ -97,7 +99,7 @@ class History:
         self._begin_quests(random.Random(f"quest {self.seed}"))
         self._begin_outages(random.Random(f"outage {self.seed}"))
         chance = random.Random(f"rewrite {self.seed}")
-        if chance.random() < REWRITING:
+        if chance.random() < REWRITING or self.rewrites:
             self.rewriter = self.state.rewriter = Rewriter(self.state, chance)
         self.state.source = {item.id: str(item.status) for item in self.items}
 
@@ -476,9 +478,9 @@ def _faults(rng: random.Random) -> Faults:
     )
 
 
-def run_history(seed: int, loop: VirtualLoop | None = None) -> History:
+def run_history(seed: int, loop: VirtualLoop | None = None, *, rewrites: bool = False) -> History:
     own = loop or VirtualLoop()
-    history = History(seed=seed, loop=own)
+    history = History(seed=seed, loop=own, rewrites=rewrites)
     try:
         history.run()
     finally:

@@ -116,8 +116,7 @@ class SimulatedOutside:
     async def tips(self, target: str) -> Tips:
         integration = self.state.repo.integration_of(target)
         branch = self.state.repo.tip_of(target)
-        target = branch or integration
-        return Tips(integration=integration, target=target, has_target=bool(branch))
+        return Tips(integration=integration, target=branch or integration, has_target=bool(branch))
 
     async def contains(self, *, ancestor: str, descendant: str) -> bool:
         return self.state.repo.contains(ancestor, descendant)

@@ -15,11 +15,11 @@ SAMPLE = 500
 GROUP = 50
 
 
-def _groups() -> list[object]:
+def _groups(*, sample: int = SAMPLE) -> list[object]:
     """The first seed of each."""
     marks = {True: (), False: (pytest.mark.faults,)}
     return [
-        pytest.param(first, marks=marks[first <= SAMPLE])
+        pytest.param(first, marks=marks[first <= sample])
         for first in range(1, HISTORIES + 1, GROUP)
     ]
 
@@ -33,11 +33,19 @@ def test_every_history_keeps_all_promises_ends_and_measures_as_recorded(first):
     assert not changed, "behaviour changed: name the fix, then `python -m simulation.meter --write`"
 
 
-def _measured(seed: int) -> str:
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("first", _groups(sample=100))
+def test_every_history_survives_a_person_who_rewrites_main(first):
+    for seed in range(first, first + GROUP):
+        _measured(seed, rewrites=True)
+
+
+def _measured(seed: int, *, rewrites: bool = False) -> str:
     try:
-        return hash_of(run_history(seed))
+        return hash_of(run_history(seed, rewrites=rewrites))
     except BaseException as error:  # noqa: BLE001 - whatever it is, its seed must be told
-        replay = f"cd tests && ../.venv/bin/python -m simulation {seed}"
+        way = " --rewrites" if rewrites else ""
+        replay = f"cd tests && ../.venv/bin/python -m simulation {seed}{way}"
         pytest.fail(f"seed {seed}: {error!r}\nreplay it with: {replay}")
 
 

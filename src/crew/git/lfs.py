@@ -269,11 +269,6 @@ def without_content(common_dir: Path, blobs: Mapping[str, str]) -> tuple[str, ..
     return tuple(path for path, one in named if one is not None and not has_content(store, one))
 
 
-def pointers_of(common_dir: Path, blobs: Iterable[str]) -> dict[str, Pointer]:
-    """The pointers among these blobs."""
-    return {blob: one for blob, one in _pointers_of(common_dir, blobs).items() if one is not None}
-
-
 # What is in commits -------------------------------------------------------------------------------
 
 

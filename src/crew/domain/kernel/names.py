@@ -76,7 +76,7 @@ def task_of_branch(branch: str) -> str | None:
 
 
 def landed_ref(target: str) -> str:
-    """The integration ref of a target branch: always green, moved only by compare-and-swap."""
+    """The integration ref of a target branch, moved only by compare-and-swap."""
     return f"refs/crew/landed/{target}"
 
 

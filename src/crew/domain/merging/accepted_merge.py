@@ -58,7 +58,7 @@ def accept(asked: Asked[AcceptMerge]) -> Answer:
     run = world.runs.get(task.run or "")
     if run is None or not run.merge_refused or task.state in FINISHED:
         raise Conflict(
-            f"no merge of task {task.id} was refused for a part of one side that it drops",
+            f"no merge of task {task.id} was refused for dropping a part of one side",
             hint=f"--accept overrules that check alone; {SHOW}",
             code="nothing_to_accept",
         )

@@ -13,7 +13,7 @@ from crew.domain.commands import (
     TestCandidate,
 )
 from crew.domain.kernel.fact import Fact
-from crew.domain.kernel.names import landed_ref
+from crew.domain.kernel.names import landed_ref, task_of_branch
 from crew.domain.kernel.quotation import quoted
 from crew.domain.lead import Leads
 from crew.domain.merging.queue_search import (
@@ -149,6 +149,14 @@ def _should_deliver(
         return True
     pause_s = rules.deliver_every_s if queue.is_shown else 0.0
     return clock.has_come(queue.delivered_at + pause_s, CommandKind.DELIVER)
+
+
+def is_crews(world: World, target: str) -> bool:
+    """Whether the target is the branch of a task, such as a quest's: crew itself moves it.
+
+    Its agents may amend there, and must not remove the work of others: what landed is the truth.
+    """
+    return task_of_branch(target) in world.tasks
 
 
 def undelivered(world: World, target: str) -> list[Task]:

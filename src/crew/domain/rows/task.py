@@ -79,8 +79,9 @@ class Task:
     tested its work, "none" if there was none. `terms` are the settings of its runs that differ from
     the config. `not_before` lets a killed task rest, so that a person can close or change it first.
 
-    `landed_commit` is set when its work is in the integration ref, from which it is never taken
-    back; the task is `merged` once its target branch has that commit too. `conflict` is the
+    `landed_commit` is set when its work is in the integration ref, from which only a person's
+    rewrite of the target takes it back; the task is `merged` once its target branch has that commit
+    too. `conflict` is the
     question that must be answered before the task can land, and `favours` the side that wins in the
     conflicts of this head, as a person chose. `dropped_at` is when crew saw that a person had taken
     its work out of the target again.

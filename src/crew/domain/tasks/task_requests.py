@@ -75,7 +75,7 @@ def retarget(asked: Asked[Retarget]) -> Answer:
 
 
 def refuse_landed(task: Task) -> None:
-    """Raise if the task has landed, because landed work is never taken back."""
+    """Raise if the task has landed, because only a rewrite of the target takes landed work back."""
     if task.awaits_delivery:
         raise Conflict(
             f"task {task.id} has landed and waits for its delivery to {task.target}",

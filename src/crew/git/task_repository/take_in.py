@@ -312,8 +312,8 @@ def _moved_by_another(branch: str, *, at: str, head: str) -> CrewError:
 def _without_content(paths: tuple[str, ...]) -> CrewError:
     more = f" and {len(paths) - 1} more files" if len(paths) > 1 else ""
     return NotTakenIn(
-        f"{paths[0]}{more} of git-lfs would have no content: the pointer in the commit names one "
-        "that no store has, or that is too large, or is not as git-lfs writes it",
+        f"crew cannot take in {paths[0]}{more} of git-lfs: the content that the pointer names is "
+        "in no store or is too large, or git-lfs did not write the pointer",
         hint="write the content into the file again, then: git add --renormalize, and commit",
         code="lfs_content_not_taken_in",
     )

@@ -25,7 +25,7 @@ from crew.domain.runs.verdicts import (
     still_to_ask,
 )
 from crew.runner.doers.context import Context
-from crew.runner.doers.rewritten_target import is_rewritten, replay
+from crew.runner.doers.rewritten_target import follow_target, replay
 from crew.runner.outside.outside import ReviewCall, WorkSeen
 
 
@@ -40,7 +40,7 @@ async def gather(
     head, outside = look.head, ctx.outside
     if found := await seen_at_once(ctx, run, look):
         return found
-    if await is_rewritten(ctx, task.target):
+    if await follow_target(ctx, task.target):
         task = ctx.world().tasks[task.id]
     base = await newest_base(ctx, task.target)
     replayed = await replay(ctx, head, onto=base, target=task.target)

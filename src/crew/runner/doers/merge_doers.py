@@ -11,7 +11,7 @@ from crew.domain.kernel.names import landed_ref
 from crew.domain.kernel.text import commit_line
 from crew.domain.lead_choice import LEADS
 from crew.domain.merging import merge_outcomes
-from crew.domain.merging.merge_plan import queued_tasks, undelivered
+from crew.domain.merging.merge_plan import is_crews, queued_tasks, undelivered
 from crew.domain.merging.merge_reports import Assembled, Conflicting, Delivered, MergeResult, Tips
 from crew.domain.merging.queue_search import believed_tips, layout, prefix_to_land
 from crew.domain.rows.merge_queue import Candidate, Entry, MergeQueue, Trial
@@ -19,7 +19,7 @@ from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
 from crew.runner.doers.context import Context, Doer
 from crew.runner.doers.evidence import is_forged
-from crew.runner.doers.rewritten_target import is_crews, is_rewritten, newest_seen, replay
+from crew.runner.doers.rewritten_target import follow_target, newest_seen, replay
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class _Assembly:
 async def assemble(ctx: Context, command: Command) -> list[Fact]:
     """Merge the waiting tasks in memory, each onto those before it in the queue or its trial."""
     target = command.subject
-    if await is_rewritten(ctx, target):
+    if await follow_target(ctx, target):
         return []
     tips = await ctx.outside.tips(target)
     queue = _queue(ctx, command)
@@ -216,7 +216,7 @@ async def land(ctx: Context, command: Command) -> list[Fact]:
     """Move the integration ref; an earlier try may have moved it and been killed afterwards."""
     queue = _queue(ctx, command)
     length = prefix_to_land(queue)
-    if length is None or await is_rewritten(ctx, queue.id):
+    if length is None or await follow_target(ctx, queue.id):
         return []
     waits = await _sign(ctx, queue, length)
     if waits is not None:
@@ -265,7 +265,7 @@ async def deliver(ctx: Context, command: Command) -> list[Fact]:
     last_seen = "" if is_crews(ctx.world(), target) else _queue(ctx, command).last_seen
     done = await ctx.outside.deliver(target, landed=believed, last_seen=last_seen)
     if done.state == "rewritten":
-        await is_rewritten(ctx, target, had=done.commit)
+        await follow_target(ctx, target, had=done.commit)
         return []
     if done.state == "delivered":
         arrived = await _arrived(ctx, target, done.commit)

@@ -2,21 +2,15 @@
 
 from collections.abc import Iterable
 
-from crew.domain.kernel.names import task_of_branch
 from crew.domain.merging import merge_outcomes
+from crew.domain.merging.merge_plan import is_crews
 from crew.domain.merging.merge_reports import MergeResult
 from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.rows.task import Task, TaskState
-from crew.domain.world import World
 from crew.runner.doers.context import Context
 
 
-def is_crews(world: World, target: str) -> bool:
-    """Whether the target is the branch of a task, such as a quest's: crew itself moves it."""
-    return task_of_branch(target) in world.tasks
-
-
-async def is_rewritten(ctx: Context, target: str, *, had: str = "") -> bool:
+async def follow_target(ctx: Context, target: str, *, had: str = "") -> bool:
     """Look at the target before anything is built on it. Record what is new there.
 
     True if a person rewrote or renamed it: then its queue has changed, and perhaps the target of

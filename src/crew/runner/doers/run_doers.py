@@ -24,7 +24,7 @@ from crew.domain.terminals import dialogs, terminal_outcomes
 from crew.runner.doers.context import Context, Doer, kept
 from crew.runner.doers.evidence import ReviewerPaused, gather, newest_base
 from crew.runner.doers.quest_doers import check_stage, stage_checked, write_items
-from crew.runner.doers.rewritten_target import is_rewritten
+from crew.runner.doers.rewritten_target import follow_target
 from crew.runner.doers.step_doers import step
 
 
@@ -32,7 +32,7 @@ async def prepare(ctx: Context, command: Command) -> list[Fact]:
     task = ctx.run(command)[1]
     if task.worktree and not await ctx.outside.has_worktree(task):
         return worktree_lost(task, at=ctx.now())
-    if await is_rewritten(ctx, task.target):
+    if await follow_target(ctx, task.target):
         task = ctx.run(command)[1]
     base = await newest_base(ctx, task.target)
     branch = task.branch or branch_name(task.id, task.issue)
@@ -140,7 +140,7 @@ async def open_terminal(ctx: Context, command: Command) -> list[Fact]:
     run, task = ctx.run(command)
     if run.state == RunState.INIT or not await ctx.outside.has_worktree(task):
         return await prepare(ctx, command)
-    await is_rewritten(ctx, task.target)
+    await follow_target(ctx, task.target)
     session = ctx.session_of(run)
     terminal = ctx.world().terminals[run.id]
     opened = await ctx.outside.open_terminal(terminal, run, task, session=session)

@@ -24,7 +24,7 @@ from crew.domain.runs.step_outcomes import process_started, step_ended, step_sta
 from crew.domain.tasks.task_outcomes import worktree_lost
 from crew.runner.doers.context import Context, kept
 from crew.runner.doers.cut_short import outcome_of
-from crew.runner.doers.rewritten_target import is_rewritten
+from crew.runner.doers.rewritten_target import follow_target
 from crew.runner.outside.outside import StepCall
 
 
@@ -34,7 +34,7 @@ async def step(ctx: Context, command: Command) -> list[Fact]:
     if not await ctx.outside.has_worktree(task):
         return worktree_lost(task, at=ctx.now())
     await ctx.outside.clear_locks(task)
-    await is_rewritten(ctx, task.target)  # the agent is shown the target
+    await follow_target(ctx, task.target)  # the agent is shown the target
     if run.stepping and (facts := put_off(ctx.world(), run, at=ctx.now())):
         ctx.record(facts)  # crew was killed while the step waited for an answer
         run = ctx.run(command)[0]

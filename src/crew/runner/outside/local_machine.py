@@ -109,8 +109,9 @@ class LocalOutside:
             tip = ref_tip(self.workplace.repo, f"refs/heads/{name}") or ""
             return Tips(integration=tip, target=tip, has_target=False, renamed_to=name)
         integration = integration_tip(self.workplace.repo, target)
-        target = branch or integration
-        return Tips(integration=integration, target=target, has_target=branch is not None)
+        return Tips(
+            integration=integration, target=branch or integration, has_target=branch is not None
+        )
 
     async def contains(self, *, ancestor: str, descendant: str) -> bool:
         """Whether a commit contains another; the answer never changes, so it is remembered."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.names import landed_ref
+from crew.domain.merging.merge_plan import is_crews
 from crew.domain.merging.merge_plan import undelivered as undelivered_tasks
 from crew.domain.requests import Request
 from crew.domain.world import World
@@ -43,7 +44,8 @@ def _is_late(workplace: "Workplace", world: World, target: str, landed: str) -> 
     branch = ref_tip(workplace.repo, f"refs/heads/{target}")
     queue = world.queues.get(target)
     if branch is not None:
-        if queue is not None and is_rewritten(workplace.repo, target, queue.last_seen):
+        seen = "" if queue is None or is_crews(world, target) else queue.last_seen
+        if is_rewritten(workplace.repo, target, seen):
             return False  # a person decided what it contains
         return not contains(workplace.repo, ancestor=landed, descendant=branch)
     was_delivered = queue is not None and queue.delivered == landed

@@ -114,9 +114,11 @@ def _out_of_place(workplace: "Workplace") -> str:
         is_copied = workplace.standing == Standing.COPIED
         origin = Origin(git_dir=Path(record.path), is_copied=is_copied)
     if origin is not None and origin.is_copied:
-        return f"this repository is a copy of that of {origin.git_dir}, and its crew too"
+        return f"this repository is a copy of {origin.git_dir}, and so is its crew"
     if origin is not None:
-        return f"this repository was moved from {origin.git_dir}, which its worktrees still name"
+        return (
+            f"this repository was moved here from {origin.git_dir}, which its worktrees still name"
+        )
     broken = ", ".join(str(one.was) for one in broken_links(repo))
     return f"git does not work in {broken}, which names a repository that is gone" if broken else ""
 

@@ -54,8 +54,7 @@ def merge(call: Call, subject: str, *, accept: bool) -> None:
     commit that it refused last; the gate and the reviews of the task must still pass.
 
     Exit code 6 if a check fails or the queue sent it back, 5 if it waits for an answer or no merge
-    was refused, and 75 if something is in the way that only a person can change: the error names it
-    and what to do.
+    was refused, and 75 if it cannot land yet: the error names what is in the way and what to do.
     """
     workplace = call.workplace()
     task = task_of(workplace, subject)
@@ -222,9 +221,11 @@ def lands_later(world: World, task: Task) -> bool:
 def late(world: World, task: Task) -> TryLater:
     """The error for a task whose delivery or landing still waits."""
     queue = world.queues.get(task.target)
-    words = "has landed, its delivery to" if task.awaits_delivery else "is tested, its landing in"
+    words = "is tested, and its landing on"
+    if task.awaits_delivery:
+        words = "has landed, and its delivery to"
     return TryLater(
         f"task {task.id} {words} {task.target} waits"
         + (f": {queue.waiting}" if queue is not None and queue.waiting else ""),
-        hint=(queue.remedy if queue else "") or f"`crew merge {task.id}` delivers it",
+        hint=(queue.remedy if queue else "") or f"`crew merge {task.id}` tries again",
     )

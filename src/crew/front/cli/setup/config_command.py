@@ -26,16 +26,16 @@ from crew.store.runner_lock import find_runner
 from crew.trusted_config import FOLDER, approve_key, trusted_layers
 from crew.workplace import find_root
 
-READ_BY_COMMANDS = frozenset({"tui", "diff"})
+READ_BY_COMMANDS = frozenset({"channel", "diff", "tui"})
 READ_BY_NEW = frozenset({("tasks", "new_task_base")})
 """Settings that no runner uses: each command reads them anew."""
 
 WHEN = {
-    "now": "it holds now",
+    "now": "it is in effect now",
     "next_task": "the runner that is up (pid {pid}) uses it from the next task that an agent "
     "takes; an agent kind that is at work keeps its settings until then",
-    "next_runner": "the runner that is up (pid {pid}) goes on with the value that it started with: "
-    "`crew stop`, then `crew run`",
+    "next_runner": "the runner that is up (pid {pid}) keeps the value it started with; to apply "
+    "the new one: `crew stop`, then `crew run`",
 }
 
 
