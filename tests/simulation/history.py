@@ -72,7 +72,7 @@ class History:
     outages: Outages | None = None
     rewriter: Rewriter | None = None
     rewrites: bool = False
-    """Whether a person surely rewrites main; otherwise the seed decides."""
+    """Whether a person surely rewrites main while nobody is at a terminal; else the seed decides."""
 
     def __post_init__(self) -> None:
         rng = random.Random(self.seed)
@@ -89,7 +89,7 @@ class History:
         if random.Random(f"conflict {self.seed}").random() < ASKING:
             self.rules = replace(self.rules, conflicts_to_agent=False)
         own = random.Random(-self.seed)
-        if own.random() < SHARE:
+        if own.random() < SHARE and not self.rewrites:
             dialogs = random.Random(f"dialogs {self.seed}")
             shows = dialogs if dialogs.random() < SHOWING else None
             self.terminals = People(self.state, own, self._ask, shows)
