@@ -285,6 +285,28 @@ def test_conflicting_work_on_removed_commits_goes_back_to_its_agent_and_lands_wi
     assert marked.status(first) == "merged"
 
 
+def test_work_that_is_put_back_after_its_notice_was_answered_is_no_longer_dropped(marked):
+    (task,) = deliver(marked, "one")
+    tip = marked.git("rev-parse", "main")
+    _reset(marked)
+    marked.ok("run", "--drain", "-q")
+    marked.ok("answer", "rewrite-main", "seen")
+    marked.git("reset", "-q", "--hard", tip)
+    marked.ok("new", "--title", "two")
+    marked.ok("run", "--drain", "-q")
+    assert dropped(marked, task) is None
+
+
+def test_a_branch_that_is_renamed_and_rewritten_is_asked_about_without_a_busy_loop(marked):
+    marked.ok("new", "--title", "one")
+    assert marked.crew("run", "--drain", "-q", **BEFORE_DELIVERY).code == KILLED
+    marked.git("branch", "-m", "main", "trunk")
+    marked.git("commit", "-q", "--amend", "-m", "other words")
+    said = marked.crew("run", "--drain")
+    assert said.code == 75, said
+    assert "the branch main no longer exists" in said.err
+
+
 def test_a_branch_that_is_deleted_and_made_again_counts_as_it_is(marked):
     (task,) = deliver(marked, "one")
     marked.git("switch", "-q", "-c", "other", "start")

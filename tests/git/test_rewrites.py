@@ -1,8 +1,13 @@
 """Work on removed commits is made again without them, and a rewrite is judged by its content."""
 
+import re
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from crew.domain.kernel.names import landed_ref, superseded_ref
+from crew.git.delivery import delivery
 from crew.git.delivery.rewrites import (
     Removal,
     dropped,
@@ -209,3 +214,100 @@ def test_a_new_name_is_proven_by_the_reflog_alone(repo, person):
         assert ref_tip(repo, landed_ref("main")) is None
     person.git("branch", "-m", "some/trunk", "other")
     assert (renamed(repo, "main"), renamed(repo, "some/trunk")) == ("other", "other")
+
+
+# What once went wrong
+
+
+def test_work_with_a_strange_history_is_made_again_all_the_same(repo, person):
+    was = merged(person, "one", {"one.txt": "1\n"})
+    person.git("switch", "-q", "-c", "two")
+    person.git("switch", "-q", "--orphan", "elsewhere")
+    person.commit({"orphan.txt": "o\n"}, "an orphan")
+    person.git("merge", "-q", "--no-edit", "--allow-unrelated-histories", "two")
+    head = person.git("rev-parse", "HEAD")
+    person.git("switch", "-q", "main")
+    person.git("reset", "-q", "--hard", "HEAD~1")
+    onto = person.git("rev-parse", "main")
+    done = replay(repo, head, onto=onto, removal=removal(repo, person, was))
+    assert names_in(person, done.commit) == names_in(person, onto) | {"orphan.txt"}
+
+
+@pytest.mark.parametrize("author", [b". <a@b> 1700000000 +0000", b"A <a@b> -5 +0000"])
+def test_an_author_that_git_would_not_write_becomes_crew(repo, person, author):
+    was = merged(person, "one", {"one.txt": "1\n"})
+    plain = person.commit({"two.txt": "2\n"}, "two")
+    raw = subprocess.run(
+        ["git", "cat-file", "commit", plain], cwd=person.path, capture_output=True, check=True
+    ).stdout
+    odd = re.sub(rb"(?m)^author .*$", b"author " + author, raw)
+    hashed = ["git", "hash-object", "-t", "commit", "-w", "--stdin", "--literally"]
+    made = subprocess.run(hashed, input=odd, cwd=person.path, capture_output=True, check=True)
+    person.git("reset", "-q", "--hard", "HEAD~2")
+    onto, found = person.git("rev-parse", "main"), removal(repo, person, was)
+    done = replay(repo, made.stdout.decode().strip(), onto=onto, removal=found)
+    assert names_in(person, done.commit) == names_in(person, onto) | {"two.txt"}
+
+
+def test_conflicts_at_the_same_time_are_all_kept(repo, person):
+    was = merged(person, "one", {"a.txt": "removed\n"})
+    heads = []
+    for number in range(4):
+        person.git("switch", "-q", "-c", f"work-{number}", was)
+        heads.append(person.commit({"a.txt": f"mine {number}\n"}, "mine"))
+    person.git("switch", "-q", "main")
+    person.git("reset", "-q", "--hard", "HEAD~1")
+    onto = person.commit({"a.txt": "by a person\n"}, "a person's")
+    found = removal(repo, person, was)
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(lambda head: replay(repo, head, onto=onto, removal=found), heads))
+    kept = ref_tip(repo, superseded_ref("main"))
+    assert all(contains(repo, ancestor=one.superseding, descendant=kept) for one in done)
+
+
+@pytest.mark.parametrize(("old", "new"), [("main", "main/v2"), ("main/v2", "main")])
+def test_a_name_below_the_old_one_takes_over_what_crew_keeps(repo, person, old, new):
+    tip = person.git("rev-parse", "main")
+    person.git("update-ref", landed_ref(old), tip)
+    rename(repo, old, new)
+    assert (ref_tip(repo, landed_ref(new)), ref_tip(repo, landed_ref(old))) == (tip, None)
+
+
+def test_a_record_of_removed_commits_that_was_deleted_holds_up_no_other_work(repo, person):
+    was = merged(person, "one", {"one.txt": "1\n"})
+    person.git("branch", "backup")
+    person.git("reset", "-q", "--hard", "HEAD~1")
+    onto = person.git("rev-parse", "main")
+    person.git("switch", "-q", "-c", "two")
+    head = person.commit({"two.txt": "2\n"}, "two")
+    gone = Removal(target="main", superseded="1" * 40, given_up=(was,))
+    assert replay(repo, head, onto=onto, removal=gone).commit == head
+
+
+def test_a_reset_at_the_moment_of_a_delivery_is_not_undone(repo, person, monkeypatch):
+    person.git("switch", "-q", "--detach")
+    base = person.git("rev-parse", "main")
+    person.git("switch", "-q", "main")
+    was = merged(person, "one", {"one.txt": "1\n"})
+    person.git("update-ref", landed_ref("main"), merged(person, "two", {"two.txt": "2\n"}))
+    person.git("reset", "-q", "--hard", was)
+    person.git("reflog", "expire", "--expire=now", "--all")
+    plain = delivery.newest_delivered
+
+    def reset_first(*args):
+        person.git("reset", "-q", "--hard", base)
+        return plain(*args)
+
+    monkeypatch.setattr(delivery, "newest_delivered", reset_first)
+    done = delivery.deliver(repo, "main", last_seen=was)
+    assert done.state != "delivered"
+    assert names_in(person, "main") == names_in(person, base)
+
+
+def test_a_reset_before_an_upgrade_is_found_in_the_reflog(repo, person):
+    base = person.git("rev-parse", "main")
+    was = merged(person, "one", {"one.txt": "1\n"})
+    person.git("update-ref", landed_ref("main"), was)
+    person.git("reset", "-q", "--hard", base)
+    done = delivery.deliver(repo, "main", last_seen="")
+    assert (done.state, done.commit) == ("rewritten", was)

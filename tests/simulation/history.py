@@ -72,7 +72,7 @@ class History:
     outages: Outages | None = None
     rewriter: Rewriter | None = None
     rewrites: bool = False
-    """Whether a person surely rewrites main while nobody is at a terminal; else the seed decides."""
+    """Whether a person surely rewrites main, with nobody at a terminal; else the seed decides."""
 
     def __post_init__(self) -> None:
         rng = random.Random(self.seed)

@@ -518,7 +518,9 @@ class SimulatedOutside:
             return MergeResult(conflicts=conflicts, theirs=whole)
         return MergeResult(commit=repo.commit(repo.commits[made].files, (onto,), salt=head))
 
-    async def deliver(self, target: str, *, landed: frozenset[str], last_seen: str) -> Delivered:
+    async def deliver(
+        self, target: str, *, landed: frozenset[str], last_seen: str | None
+    ) -> Delivered:
         await self._effect(0.5)
         if target != "main":
             return self._deliver_to_branch(target)

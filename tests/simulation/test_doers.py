@@ -254,6 +254,33 @@ def test_a_landing_is_delivered_at_once_although_the_last_try_was_put_off():
     assert put_off == [(Deliver(subject="main"), 2.0)]
 
 
+def test_what_was_built_again_while_crew_signed_does_not_land_untested():
+    queue = MergeQueue(
+        id="main",
+        integration="base",
+        base="base",
+        chain=(Candidate("1", "work", "old+1"),),
+        results=(Result("old+1", True, 1, ""),),
+    )
+    rows = [queue]
+
+    class Signing(Ref):
+        async def signed(self, commits, *, count):
+            rows[0] = replace(queue, chain=(Candidate("1", "work", "new+1"),), results=())
+            return Signed()
+
+    ref = Signing("base")
+    ctx = SimpleNamespace(
+        outside=ref,
+        world=lambda: with_rows(rows),
+        now=lambda: 2.0,
+        later=lambda *_: None,
+        record=lambda _facts: None,
+    )
+    assert asyncio.run(land(ctx, Land(subject="main"))) == []
+    assert ref.at == "base"
+
+
 def test_a_landing_that_no_ref_has_any_more_is_made_again():
     lost = delivered(Branch("a", "a"), "ab")
     assert (lost.is_queued, lost.landed_commit) == (True, "")

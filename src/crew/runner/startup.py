@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from crew.domain.kernel.frozen import frozen
 from crew.domain.merging import merge_outcomes
+from crew.domain.merging.merge_plan import is_crews
 from crew.domain.merging.merge_reports import Tips
 from crew.domain.provider_limits import all_retried
+from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.runs.verdicts import reviews_lost
 from crew.git.delivery.deleted_targets import is_over
 from crew.git.delivery.delivery import repair_sync
@@ -61,9 +63,14 @@ def _find_landed(runner: Runner) -> None:
     asked = [
         merge_outcomes.delivery_asked(queues[target], at=time.time())
         for target, tip in landed.items()
-        if is_over(repo, target, tip) or is_rewritten(repo, target, queues[target].last_seen)
+        if is_over(repo, target, tip) or _is_rewritten(runner, queues[target])
     ]
     runner.engine.record(asked)
+
+
+def _is_rewritten(runner: Runner, queue: MergeQueue) -> bool:
+    is_persons = not is_crews(runner.engine.world, queue.id)
+    return is_persons and is_rewritten(runner.workplace.repo, queue.id, queue.last_known)
 
 
 def _try_kinds_again(runner: Runner) -> None:

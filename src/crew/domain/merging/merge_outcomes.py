@@ -281,6 +281,21 @@ def target_rewritten(
     return draft.facts
 
 
+def delivered_and_removed(world: World, tasks: Iterable[Task], *, at: float) -> list[Fact]:
+    """Record a delivery that a person took back before it was recorded.
+
+    `tasks` are as they were when it began; since then they were put into the queue again.
+    """
+    draft = FactDraft(world)
+    for task in tasks:
+        if _still_waits(world, task, task.target):
+            landed = noted(world.tasks[task.id], "landed", at=at, landed_commit=task.landed_commit)
+            draft.add(landed)
+            draft.add(moved(draft.world.tasks[task.id], "delivered", to=TaskState.MERGED, at=at))
+            draft.add(noted(draft.world.tasks[task.id], "dropped", at=at, dropped_at=at))
+    return draft.facts
+
+
 def target_seen(world: World, target: str, now: str, *, at: float) -> list[Fact]:
     """Record the target as it is, before anything is built on it."""
     queue = world.queues.get(target)

@@ -10,13 +10,15 @@ from crew.domain.rows.task import Task
 class Tips:
     """Where the integration ref and the target branch are; a missing target counts as there too.
 
-    `renamed_to` is the name that a person gave to the target, if it is missing for that reason.
+    `renamed_to` is the name that a person seems to have given to the target, if it is missing, and
+    `renamed_tip` where that branch is.
     """
 
     integration: str
     target: str
     has_target: bool = True
     renamed_to: str = ""
+    renamed_tip: str = ""
 
 
 @frozen

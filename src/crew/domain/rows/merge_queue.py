@@ -131,6 +131,11 @@ class MergeQueue:
     placed: tuple[tuple[str, str], ...] = ()
 
     @property
+    def last_known(self) -> str:
+        """The target as crew saw it last. Rows of earlier versions have only what it delivered."""
+        return self.last_seen or self.delivered
+
+    @property
     def main(self) -> Stack:
         return Stack(self.base, self.chain, self.base_proven)
 

@@ -17,7 +17,7 @@ from crew.git.delivery.checkout_sync import (
     sync_checkout,
 )
 from crew.git.delivery.deleted_targets import is_persons, keep_command
-from crew.git.delivery.rewrites import is_rewritten, newest_delivered, renamed
+from crew.git.delivery.rewrites import is_renamed, newest_delivered
 from crew.git.git_command import git
 from crew.git.merges.merges import contains
 from crew.git.refs import Moved, advance, delete_ref
@@ -52,22 +52,26 @@ def deliver(
     target: str,
     *,
     landed: frozenset[str] | None = None,
-    last_seen: str = "",
+    last_seen: str | None = None,
     hold_s: float = 0.3,
 ) -> Delivery:
     """Move the target branch, and the checkout that shows it, to the integration ref.
 
     A delivery that would have to change uncommitted content waits. It also waits if the ref is at
     another commit than `landed` names: the record of landings counts, not the ref. `last_seen` is
-    the target as crew saw it last: a target without it has been rewritten.
+    the target as crew saw it last: a target without it has been rewritten. None: the branch is
+    crew's own, and nobody else rewrites it.
     """
     try:
         with held(repo.common_dir / SYNC_LOCK, patience_s=LOCK_PATIENCE_S) as lock:
             repair(repo, lock=lock)
             repair_stale_index(repo, lock=lock)
-            if removed := _removed(repo, target, last_seen):
+            tip = ref_tip(repo, f"refs/heads/{target}")
+            if removed := _removed(repo, target, tip, last_seen):
                 return Delivery(state="rewritten", commit=removed)
-            return _deliver(repo, target, believed=landed, hold_s=hold_s, lock=lock)
+            if tip is None and last_seen and is_renamed(repo, target, last_seen):
+                return Delivery(state="rewritten", commit="")
+            return _deliver(repo, target, tip, believed=landed, hold_s=hold_s, lock=lock)
     except Moved as moved:
         return _diverged(target, moved.at or "")
     except Conflict as conflict:
@@ -77,15 +81,15 @@ def deliver(
         )
 
 
-def _removed(repo: Repository, target: str, last_seen: str) -> str:
+def _removed(repo: Repository, target: str, tip: str | None, last_seen: str | None) -> str:
     """What a person has removed from the target: the newest commit that it had; empty if nothing.
 
     A delivery that was killed before it was recorded is found in the reflog.
     """
-    tip, landed = ref_tip(repo, f"refs/heads/{target}"), ref_tip(repo, landed_ref(target))
-    if tip is None or not last_seen:
+    landed = ref_tip(repo, landed_ref(target))
+    if tip is None or last_seen is None:
         return ""
-    if is_rewritten(repo, target, last_seen):
+    if last_seen and not contains(repo, ancestor=last_seen, descendant=tip):
         return last_seen
     if landed is None or contains(repo, ancestor=landed, descendant=tip):
         return ""
@@ -100,10 +104,16 @@ def repair_sync(repo: Repository) -> None:
 
 
 def _deliver(
-    repo: Repository, target: str, *, believed: frozenset[str] | None, hold_s: float, lock: int
+    repo: Repository,
+    target: str,
+    tip: str | None,
+    *,
+    believed: frozenset[str] | None,
+    hold_s: float,
+    lock: int,
 ) -> Delivery:
-    branch = f"refs/heads/{target}"
-    tip, landed = ref_tip(repo, branch), ref_tip(repo, landed_ref(target))
+    """Deliver to a branch that is at `tip`: if it has moved since, it is left alone."""
+    branch, landed = f"refs/heads/{target}", ref_tip(repo, landed_ref(target))
     if tip is None:
         return _without_target(repo, target, landed, believed or frozenset())
     if landed is None or contains(repo, ancestor=landed, descendant=tip):
@@ -128,12 +138,7 @@ def _deliver(
 def _without_target(
     repo: Repository, target: str, landed: str | None, believed: frozenset[str]
 ) -> Delivery:
-    """The delivery to a branch that a person deleted, also after a kill between ref and record.
-
-    If the branch only has another name now, nothing is known to be removed from it.
-    """
-    if renamed(repo, target):
-        return Delivery(state="rewritten", commit="")
+    """The delivery to a branch that a person deleted, also after a kill between ref and record."""
     commits = believed | {landed} if landed else believed
     if not all(is_persons(repo, commit) for commit in commits):
         raise Waiting(

@@ -16,7 +16,7 @@ from contextlib import suppress
 
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.names import landed_ref, superseded_ref
-from crew.git.git_command import ask, git
+from crew.git.git_command import GitFailed, ask, git
 from crew.git.merges.favoured_side import favoured_tree
 from crew.git.merges.merges import (
     MergeConflict,
@@ -45,11 +45,15 @@ _BY = ("GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "GIT_COMMITTER_DATE")
 
 @frozen
 class Replayed:
-    """The newest commit of the replayed work, or the conflict with the superseding commit."""
+    """The newest commit of the replayed work, or the conflict with the superseding commit.
+
+    `refused` is the reason why git can do neither.
+    """
 
     commit: str = ""
     conflict: MergeConflict | None = None
     superseding: str = ""
+    refused: str = ""
 
 
 def is_rewritten(repo: Repository, target: str, last_seen: str) -> bool:
@@ -80,17 +84,26 @@ def renamed(repo: Repository, target: str) -> str:
     return there[0] if len(there) == 1 else ""
 
 
+def is_renamed(repo: Repository, target: str, last_seen: str) -> bool:
+    """Whether a missing branch has another name now, and still what crew saw in it last."""
+    name = renamed(repo, target)
+    tip = ref_tip(repo, f"refs/heads/{name}") if name else None
+    return tip is not None and contains(repo, ancestor=last_seen, descendant=tip)
+
+
 def rename(repo: Repository, old: str, new: str) -> None:
-    """Move what crew keeps about a branch to its new name; safe to repeat."""
-    for before, after in (
-        (landed_ref(old), landed_ref(new)),
-        (superseded_ref(old), superseded_ref(new)),
-    ):
-        at = ref_tip(repo, before)
+    """Move what crew keeps about a branch to its new name; safe to repeat.
+
+    Git cannot have `a` next to `a/b`, so the old ref goes first, and its commit is kept elsewhere.
+    """
+    kept = [ref_tip(repo, superseded_ref(old)), ref_tip(repo, landed_ref(old))]
+    _keep(repo, new, *filter(None, kept))
+    for ref, at in zip((superseded_ref(old), landed_ref(old)), kept, strict=True):
         if at is not None:
-            with suppress(Moved):
-                advance(repo, after, to=at, expected=None)
-            delete_ref(repo, before, expected=at)
+            delete_ref(repo, ref, expected=at)
+    if kept[1] is not None:
+        with suppress(Moved):
+            advance(repo, landed_ref(new), to=kept[1], expected=None)
 
 
 def _log_of(repo: Repository, branch: str) -> bytes:
@@ -119,7 +132,8 @@ def supersede(
     made = _superseding(repo, now, removed)
     _keep(repo, target, made, landed)
     for branch, head in branches.items():
-        if branch and ref_tip(repo, f"refs/heads/{branch}") is None:
+        is_gone = bool(branch) and ref_tip(repo, f"refs/heads/{branch}") is None
+        if is_gone and is_readable(repo, head):
             with suppress(Moved):
                 advance(repo, f"refs/heads/{branch}", to=head, expected=None)
     at = ref_tip(repo, landed_ref(target))
@@ -155,7 +169,9 @@ def replay(
     if not _has_any(repo, head, removed, onto=onto):
         return Replayed(commit=head)
     whole = _superseding(repo, onto, removed)
-    last = merged_tree(repo, onto=whole, head=head)
+    last = _tree_with(repo, whole, head)
+    if last is None:
+        return Replayed(refused="git cannot merge it")
     if isinstance(last, MergeConflict) and favours:
         last = favoured_tree(repo, onto=whole, head=head, favours_head=favours == "mine")
     if isinstance(last, MergeConflict):
@@ -163,10 +179,18 @@ def replay(
         return Replayed(conflict=last, superseding=whole)
     tip, tree = onto, _tree(repo, onto)
     for commit in _own_commits(repo, head, whole):
-        made = last if commit == head else merged_tree(repo, onto=whole, head=commit)
+        made = last if commit == head else _tree_with(repo, whole, commit)
         if isinstance(made, str) and (made != tree or commit == head):
             tip, tree = _commit_again(repo, commit, tree=made, parent=tip), made
     return Replayed(commit=tip)
+
+
+def _tree_with(repo: Repository, superseding: str, head: str) -> str | MergeConflict | None:
+    """The tree of the merge; None if git cannot merge the commit with anything."""
+    try:
+        return merged_tree(repo, onto=superseding, head=head)
+    except GitFailed:
+        return None
 
 
 def _without(repo: Repository, head: str, landed: str, superseded: str) -> str:
@@ -177,7 +201,8 @@ def _without(repo: Repository, head: str, landed: str, superseded: str) -> str:
     """
     if not is_readable(repo, landed):
         return ""
-    line = ("rev-list", "--first-parent", "--reverse", "--parents", landed, "--not", superseded)
+    older = ("--not", superseded) if is_readable(repo, superseded) else ()
+    line = ("rev-list", "--first-parent", "--reverse", "--parents", landed, *older)
     newest = ""
     for tip, *parents in map(str.split, git(repo.common_dir, *line).splitlines()):
         merged = parents[1] if len(parents) == 2 else ""
@@ -290,14 +315,16 @@ def _superseding(repo: Repository, now: str, removed: Iterable[str]) -> str:
 
 
 def _keep(repo: Repository, target: str, *commits: str) -> None:
-    """Keep these commits reachable, beside those that were kept before."""
-    ref = superseded_ref(target)
-    at = ref_tip(repo, ref)
-    there = _readable(repo, commits)
-    if at is not None and all(contains(repo, ancestor=one, descendant=at) for one in there):
-        return
-    first, *others = filter(None, (at, *there))
-    advance(repo, ref, to=_joined(repo, first, others, tree=_tree(repo, first)), expected=at)
+    """Keep these commits reachable, beside those that were kept before, also by another thread."""
+    ref, there = superseded_ref(target), _readable(repo, commits)
+    while there:
+        at = ref_tip(repo, ref)
+        if at is not None and all(contains(repo, ancestor=one, descendant=at) for one in there):
+            return
+        first, *others = filter(None, (at, *there))
+        with suppress(Moved):
+            joined = _joined(repo, first, others, tree=_tree(repo, first))
+            advance(repo, ref, to=joined, expected=at)
 
 
 def _joined(repo: Repository, first: str, others: Iterable[str], *, tree: str) -> str:
@@ -311,12 +338,16 @@ def _commit_again(repo: Repository, commit: str, *, tree: str, parent: str) -> s
     """The commit with its author and message, in another place."""
     shown = ("show", "-s", "--date=raw", "--encoding=UTF-8", f"--format={_META}", commit)
     told = git(repo.common_dir, *shown).split("\0", 6)
+    stdin = told[6].encode("utf-8", "surrogateescape")
+    args = ("commit-tree", "-p", parent, tree)
     env = identity(0)
     for names, (name, email, date) in ((_WHO, told[:3]), (_BY, told[3:6])):
         if name.strip() and email.strip():
             env |= dict(zip(names, (name, email, f"@{date}"), strict=True))
-    stdin = told[6].encode("utf-8", "surrogateescape")
-    return git(repo.common_dir, "commit-tree", "-p", parent, tree, stdin=stdin, env=env)
+    try:
+        return git(repo.common_dir, *args, stdin=stdin, env=env)
+    except GitFailed:  # a name or a date that git itself would not write
+        return git(repo.common_dir, *args, stdin=stdin, env=identity(0))
 
 
 def _tree(repo: Repository, commit: str) -> str:

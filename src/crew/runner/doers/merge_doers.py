@@ -19,7 +19,7 @@ from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
 from crew.runner.doers.context import Context, Doer
 from crew.runner.doers.evidence import is_forged
-from crew.runner.doers.rewritten_target import follow_target, newest_seen, replay
+from crew.runner.doers.rewritten_target import contained, follow_target, newest_seen, replay
 
 
 @dataclass(slots=True, kw_only=True)
@@ -184,6 +184,8 @@ async def _merge(ctx: Context, task: Task, *, onto: str) -> MergeResult:
     replayed = await replay(ctx, task.head, onto=onto, target=task.target, favours=task.favours)
     if not replayed.commit:
         return replayed
+    if replayed.commit == onto:
+        return MergeResult(refused=f"its commits were taken out of {task.target} again")
     run = ctx.world().runs.get(task.run or "")
     return await ctx.outside.merge(
         onto=onto,
@@ -222,12 +224,16 @@ async def land(ctx: Context, command: Command) -> list[Fact]:
     if waits is not None:
         return waits
     queue = _queue(ctx, command)
+    if prefix_to_land(queue) != length:
+        return []  # it was built again in the meantime
     commit = queue.commit_at(length)
     tips = await ctx.outside.tips(queue.id)
     if tips.integration != commit:
         if not await _has_what_was_seen(ctx, queue, tips):
             return merge_outcomes.outdated(_queue(ctx, command), at=ctx.now())
         await _refuse_forged(ctx, tips, queue)
+        if _queue(ctx, command) != queue:
+            return []
         await ctx.outside.advance(queue.id, to=commit, expected=queue.integration)
     ctx.later(commands.Deliver(subject=queue.id), ctx.now())  # the last delivery had less
     return merge_outcomes.prefix_landed(ctx.world(), queue, length, at=ctx.now())
@@ -262,21 +268,27 @@ async def deliver(ctx: Context, command: Command) -> list[Fact]:
     target = command.subject
     integration = _queue(ctx, command).integration
     believed = believed_tips(_queue(ctx, command))
-    last_seen = "" if is_crews(ctx.world(), target) else _queue(ctx, command).last_seen
+    before = _queue(ctx, command)
+    last_seen = None if is_crews(ctx.world(), target) else before.last_known
+    landed = undelivered(ctx.world(), target)
     done = await ctx.outside.deliver(target, landed=believed, last_seen=last_seen)
     if done.state == "rewritten":
-        await follow_target(ctx, target, had=done.commit)
+        if not await follow_target(ctx, target, had=done.commit):
+            ctx.later(command, ctx.now() + ctx.rules.delivery_retry_s)
         return []
     if done.state == "delivered":
-        arrived = await _arrived(ctx, target, done.commit)
+        seen = await newest_seen(ctx, target, done.commit)
+        there = await contained(ctx, landed, done.commit)
+        if _queue(ctx, command).rewritten_at != before.rewritten_at:
+            return merge_outcomes.delivered_and_removed(ctx.world(), there, at=ctx.now())
         return merge_outcomes.delivered(
             ctx.world(),
             target,
             done,
-            arrived=arrived,
+            arrived=_still_late(ctx, there),
             at=ctx.now(),
             delivered=integration,
-            last_seen=await newest_seen(ctx, target, done.commit),
+            last_seen=seen,
             is_shown=done.is_shown,
         )
     landed = undelivered(ctx.world(), target)
@@ -323,6 +335,16 @@ def _not_delivered(
         return facts  # Delivered as soon as the combination is tested: the target may move again.
     ctx.later(command, now + ctx.rules.delivery_retry_s)
     return merge_outcomes.delivery_held_up(queue, done, at=now)
+
+
+def _still_late(ctx: Context, landed: Iterable[Task]) -> list[str]:
+    """Those that no other command has recorded as merged, or as lost, in the meantime."""
+    tasks = ctx.world().tasks
+    return [
+        one.id
+        for one in landed
+        if tasks[one.id].awaits_delivery and tasks[one.id].landed_commit == one.landed_commit
+    ]
 
 
 async def _arrived(ctx: Context, target: str, commit: str) -> list[str]:

@@ -19,9 +19,9 @@ async def follow_target(ctx: Context, target: str, *, had: str = "") -> bool:
     if is_crews(ctx.world(), target):
         return False
     tips, queue = await ctx.outside.tips(target), ctx.world().queues.get(target)
-    last, now = queue.last_seen if queue else "", tips.target
+    last, now = queue.last_known if queue else "", tips.target
     was = had or (queue.rewriting if queue else "")
-    if tips.renamed_to and not await _lacks(ctx, now, last):
+    if tips.renamed_to and not await _lacks(ctx, tips.renamed_tip, last):
         await ctx.outside.rename_target(target, tips.renamed_to)
         new, at = tips.renamed_to, ctx.now()
         ctx.record(merge_outcomes.target_renamed(ctx.world(), target, new, at=at))
@@ -43,7 +43,7 @@ async def _lacks(ctx: Context, tip: str, commit: str) -> bool:
 
 async def newest_seen(ctx: Context, target: str, commit: str) -> str:
     """The newest commit that crew saw in the target: this one, or the recorded one."""
-    last = ctx.world().queues[target].last_seen
+    last = ctx.world().queues[target].last_known
     is_newer = not last or await ctx.outside.contains(ancestor=last, descendant=commit)
     return commit if is_newer else last
 
@@ -53,7 +53,7 @@ async def _follow(ctx: Context, queue: MergeQueue, *, was: str, now: str) -> Non
         ctx.record([merge_outcomes.rewrite_found(queue, was, at=ctx.now())])
         queue = ctx.world().queues[queue.id]
     landed = [one for one in ctx.world().tasks.values() if _landed_on(one, queue.id)]
-    late = await _contained(ctx, (one for one in landed if one.awaits_delivery), was)
+    late = await contained(ctx, (one for one in landed if one.awaits_delivery), was)
     waiting = [one for one in landed if one.awaits_delivery and one not in late]
     delivered = [one for one in landed if one not in waiting]
     seen = await ctx.outside.supersede(
@@ -65,6 +65,7 @@ async def _follow(ctx: Context, queue: MergeQueue, *, was: str, now: str) -> Non
             ctx.world(), queue.id, seen, delivered=arrived, at=ctx.now()
         )
         ctx.record(facts)
+        await _note_brought_back(ctx, queue.id, now)
 
 
 def _landed_on(task: Task, target: str) -> bool:
@@ -75,13 +76,14 @@ def _landed_on(task: Task, target: str) -> bool:
 
 async def _note_brought_back(ctx: Context, target: str, now: str) -> None:
     """Record dropped work that the target has again, as after `git reset --hard ORIG_HEAD`."""
-    tasks = [ctx.world().tasks[task] for task, _ in ctx.world().queues[target].dropped]
-    if back := await _contained(ctx, tasks, now):
+    tasks = [one for one in ctx.world().tasks.values() if one.dropped_at and one.target == target]
+    if back := await contained(ctx, tasks, now):
         ids = [task.id for task in back]
         ctx.record(merge_outcomes.brought_back(ctx.world(), target, ids, at=ctx.now()))
 
 
-async def _contained(ctx: Context, tasks: Iterable[Task], tip: str) -> list[Task]:
+async def contained(ctx: Context, tasks: Iterable[Task], tip: str) -> list[Task]:
+    """The landed tasks whose work this commit has."""
     contains = ctx.outside.contains
     return [one for one in tasks if await contains(ancestor=one.landed_commit, descendant=tip)]
 

@@ -107,7 +107,14 @@ class LocalOutside:
         branch = ref_tip(self.workplace.repo, f"refs/heads/{target}")
         if branch is None and (name := rewrites.renamed(self.workplace.repo, target)):
             tip = ref_tip(self.workplace.repo, f"refs/heads/{name}") or ""
-            return Tips(integration=tip, target=tip, has_target=False, renamed_to=name)
+            landed = ref_tip(self.workplace.repo, landed_ref(target)) or tip
+            return Tips(
+                integration=landed,
+                target=landed,
+                has_target=False,
+                renamed_to=name,
+                renamed_tip=tip,
+            )
         integration = integration_tip(self.workplace.repo, target)
         return Tips(
             integration=integration, target=branch or integration, has_target=branch is not None
@@ -407,7 +414,9 @@ class LocalOutside:
     async def advance(self, target: str, *, to: str, expected: str) -> None:
         await in_thread(advance, self.workplace.repo, landed_ref(target), to=to, expected=expected)
 
-    async def deliver(self, target: str, *, landed: frozenset[str], last_seen: str) -> Delivered:
+    async def deliver(
+        self, target: str, *, landed: frozenset[str], last_seen: str | None
+    ) -> Delivered:
         done = await in_thread(
             delivery.deliver, self.workplace.repo, target, landed=landed, last_seen=last_seen
         )
@@ -452,7 +461,7 @@ class LocalOutside:
             rewrites.replay, repo, head, onto=onto, removal=removal, favours=favours
         )
         if done.conflict is None:
-            return MergeResult(commit=done.commit)
+            return MergeResult(commit=done.commit, refused=done.refused)
         paths, detail = done.conflict.paths, done.conflict.detail
         return MergeResult(conflicts=paths, detail=detail, theirs=done.superseding)
 

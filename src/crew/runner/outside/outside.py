@@ -196,10 +196,13 @@ class Outside(Protocol):
     async def advance(self, target: str, *, to: str, expected: str) -> None:
         """Move the integration ref, unless another process moved it."""
 
-    async def deliver(self, target: str, *, landed: frozenset[str], last_seen: str) -> Delivered:
+    async def deliver(
+        self, target: str, *, landed: frozenset[str], last_seen: str | None
+    ) -> Delivered:
         """Move the target to the integration ref, if that is at one of these commits.
 
-        It is not moved if it lacks `last_seen`, or something else that a person took out of it.
+        It is not moved if it lacks `last_seen`, or something else that a person took out of it. A
+        branch of crew itself has None.
         """
 
     async def supersede(

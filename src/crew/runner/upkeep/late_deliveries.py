@@ -44,7 +44,7 @@ def _is_late(workplace: "Workplace", world: World, target: str, landed: str) -> 
     branch = ref_tip(workplace.repo, f"refs/heads/{target}")
     queue = world.queues.get(target)
     if branch is not None:
-        seen = "" if queue is None or is_crews(world, target) else queue.last_seen
+        seen = "" if queue is None or is_crews(world, target) else queue.last_known
         if is_rewritten(workplace.repo, target, seen):
             return False  # a person decided what it contains
         return not contains(workplace.repo, ancestor=landed, descendant=branch)
