@@ -9,17 +9,8 @@ from bench.repositories import is_right, row_of
 from bench.repository_kinds import KINDS
 
 OFTEN = {
-    *(
-        "plain",
-        "submodules",
-        "git-lfs",
-        "partial clone",
-        "shallow clone",
-        "SHA-256",
-        "signed commits",
-    ),
-    *("another owner", "moved", "copied", "bare, with worktrees", "detached HEAD"),
-    *("line ends of Windows", "no identity"),
+    *("plain", "git-lfs", "partial clone", "SHA-256", "signed commits", "copied"),
+    *("bare, with worktrees", "another owner"),
 }
 
 

@@ -1,5 +1,6 @@
 """A repository that was copied or moved with its crew: nobody works in the place of another."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -22,7 +23,7 @@ if [ ! -e "$SCENE/go" ]; then echo draft > draft; exit 1; fi
 git add -A && git commit -q -m "all of it"
 echo DONE
 """
-KINDS = ("own", "linked")
+KINDS = ("own", pytest.param("linked", marks=pytest.mark.faults))
 
 
 def copy_of(scene: CliScene, name: str = "copy") -> CliScene:
@@ -266,7 +267,8 @@ def test_what_a_dead_runner_left_ends_when_its_crew_was_moved(begun, running):
     crew = place(begun).id
     top = [pid for pid, _ in owned_processes(crew)]
     for pid in (runner.pid, *top):
-        os.kill(pid, 19)  # nobody ends the others
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, 19)  # nobody ends the others
     os.kill(runner.pid, 9)
     runner.wait()
     runner.communicate()

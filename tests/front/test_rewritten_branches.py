@@ -110,6 +110,7 @@ class Way:
     rewrites: bool = True
 
 
+OFTEN = {"reset", "amend", "revert"}
 WAYS = {
     "reset": Way(_reset, keeps_work=False, drops=True),
     "force-push": Way(_force_push, keeps_work=False, drops=True),
@@ -122,6 +123,14 @@ WAYS = {
     "merge by hand": Way(_merge_by_hand, rewrites=False),
 }
 each_way = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+at_any_moment = pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param(way, id=name, marks=() if name in OFTEN else pytest.mark.faults)
+        for name, way in WAYS.items()
+    ],
+)
+"""`make faults` has the others."""
 
 
 @pytest.fixture
@@ -183,7 +192,7 @@ def test_work_that_the_person_takes_back_itself_is_no_longer_dropped(marked):
     assert files_on(marked) == {f"file-{task}", f"file-{second}"}
 
 
-@each_way
+@at_any_moment
 def test_what_landed_and_was_never_delivered_is_still_delivered(marked, way):
     (first,) = deliver(marked, "one")
     second = marked.ok("new", "--title", "two").out.strip()
@@ -198,7 +207,7 @@ def test_what_landed_and_was_never_delivered_is_still_delivered(marked, way):
     assert (old in marked.git("rev-list", "main").split()) != way.rewrites
 
 
-@each_way
+@at_any_moment
 def test_a_delivery_that_was_killed_before_it_was_recorded_is_not_made_again(marked, way):
     task = marked.ok("new", "--title", "one").out.strip()
     assert marked.crew("run", "--drain", "-q", **AFTER_DELIVERY).code == KILLED
@@ -214,7 +223,7 @@ def test_a_delivery_that_was_killed_before_it_was_recorded_is_not_made_again(mar
     assert (old in marked.git("rev-list", "main").split()) != way.rewrites
 
 
-@each_way
+@at_any_moment
 def test_work_that_was_begun_on_removed_commits_lands_without_them(marked, running, way):
     (first,) = deliver(marked, "one")
     marked.plan("2", "wait")
@@ -230,7 +239,7 @@ def test_work_that_was_begun_on_removed_commits_lands_without_them(marked, runni
     assert f"task {second}" in marked.git("log", "--format=%s", "main")
 
 
-@each_way
+@at_any_moment
 def test_a_rewrite_while_candidates_are_tested_starts_the_test_anew(marked, running, way):
     (first,) = deliver(marked, "one")
     gate = 'touch "$SCENE/tests"; while [ ! -e "$SCENE/tested" ]; do sleep 0.05; done'
